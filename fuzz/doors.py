@@ -50,7 +50,7 @@ from toolgrade.formats.traces.read import Traces, read_trace_documents
 from toolgrade.inputs import Reading, read_cases, read_entries
 from toolgrade.judge import Prompt, Reply
 from toolgrade.judge.openai.wire import chat_reply, read_object, responses_reply
-from toolgrade.judge.reply_parsing import parse_reply
+from toolgrade.judge.prompts import parse_reply
 from toolgrade.linting import lint
 from toolgrade.linting.run import read_tools
 from toolgrade.metrics import ToolEfficiencyMetric, ToolErrorRate, ToolPolicyMetric, ToolRecoveryMetric

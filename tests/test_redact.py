@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from toolgrade._internal.markers import is_redacted
+from toolgrade._internal.json import is_redacted
 from toolgrade.redact import DEFAULT, REDACTED, Redactor
 
 M = REDACTED

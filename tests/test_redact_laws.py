@@ -16,7 +16,7 @@ import strategies
 from toolgrade import LLMTestCase, ToolCall, ToolgradeWarning
 from toolgrade._internal.json import json_text
 from toolgrade.errors import ConfigurationError
-from toolgrade.evaluation.case_json import encode_model
+from toolgrade.evaluation.result_json import encode_model
 from toolgrade.redact import DEFAULT, DEFAULT_KEYS, DEFAULT_SHAPES, OFF, REDACTED, Redactor, may_hold_secret
 
 M = REDACTED

@@ -26,7 +26,7 @@ from validity.table import json_text, show, write_sections
 import toolgrade
 from toolgrade import LLMTestCase, MetricResult, ResultStatus, ToolgradeError, validate
 from toolgrade.metrics import Metric
-from toolgrade.stats.bootstrap import RESAMPLES, Interval
+from toolgrade.stats import RESAMPLES, Interval
 
 RESULTS, PAGE = HERE / "validity" / "results.json", HERE / "validity" / "README.md"
 TIME_LIMIT = 1800

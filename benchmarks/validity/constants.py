@@ -13,7 +13,7 @@ from typing import Any
 from validity.runs import Run, case_of
 
 from toolgrade import TaskSuccessMetric, ToolgradeError
-from toolgrade.stats.separation import auc
+from toolgrade.stats import auc
 
 Parts = Mapping[str, float]
 

@@ -178,7 +178,7 @@ _load = lazy_getattr(__name__, _HOME)
 def __getattr__(name: str) -> object:
     """Load a public name when it is first used."""
     if name == "__version__":
-        from toolgrade._internal.version import installed_version  # noqa: PLC0415 - reads the disk when asked
+        from toolgrade._internal.lazy_imports import installed_version  # noqa: PLC0415 - reads the disk when asked
 
         return installed_version()
     return _load(name)

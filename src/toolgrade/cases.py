@@ -22,8 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from toolgrade._internal.json import JsonObject, short_repr, to_json_value
-from toolgrade._internal.markers import MARK
+from toolgrade._internal.json import MARK, JsonObject, short_repr, to_json_value
 from toolgrade._internal.model import Model, drop_none, new_list, set_fields
 from toolgrade.calls import AvailableTools, CallOrigin, ToolCall
 from toolgrade.errors import InvalidDataError, ToolgradeWarning

@@ -20,10 +20,15 @@ from typing import IO, Any, BinaryIO, Final, NamedTuple, TypeAlias, cast
 from pydantic import Field
 
 from toolgrade._internal.atomic_files import atomic_write
-from toolgrade._internal.compression import CORRUPTION_ERRORS, corruption_message, decompress, lines_of, read_whole
-from toolgrade._internal.file_kinds import unreadable_kind
-from toolgrade._internal.json import parse_json, within_limits
-from toolgrade._internal.markers import CANCEL_MARK
+from toolgrade._internal.compression import (
+    CORRUPTION_ERRORS,
+    corruption_message,
+    decompress,
+    lines_of,
+    read_whole,
+    unreadable_kind,
+)
+from toolgrade._internal.json import CANCEL_MARK, parse_json, within_limits
 from toolgrade._internal.model import Model
 from toolgrade._internal.text import plural, printable
 from toolgrade.calls import AvailableTools

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from pydantic import BaseModel, JsonValue
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
-from toolgrade._internal.markers import MATCHER_MARK, REDACTED
+from toolgrade._internal.json import MATCHER_MARK, REDACTED
 from toolgrade.errors import ConfigurationError, ToolgradeWarning
 
 __all__ = ["DEFAULT", "DEFAULT_KEYS", "DEFAULT_SHAPES", "OFF", "REDACTED", "Redactor"]

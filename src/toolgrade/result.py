@@ -11,7 +11,7 @@ from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from toolgrade._internal.markers import REDACTED
+from toolgrade._internal.json import REDACTED
 from toolgrade._internal.text import printable, short_json
 from toolgrade.errors import NotMeasuredError
 from toolgrade.matching.alignment import Alignment

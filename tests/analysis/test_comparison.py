@@ -32,7 +32,7 @@ from toolgrade import (
 from toolgrade.evaluation import read_results
 from toolgrade.metrics import MetricLike
 from toolgrade.report.report import content_key
-from toolgrade.stats.paired import holm, mcnemar, mean_difference, mean_difference_interval, sign_flip
+from toolgrade.stats import holm, mcnemar, mean_difference, mean_difference_interval, sign_flip
 
 METRICS = (ToolCorrectnessMetric(),)
 

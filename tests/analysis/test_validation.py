@@ -24,7 +24,7 @@ from toolgrade import (
     Validity,
     validate,
 )
-from toolgrade.stats.separation import auc, auc_interval
+from toolgrade.stats import auc, auc_interval
 
 
 def case(matched: int = 1, of: int = 1, /, **metadata: Any) -> LLMTestCase:

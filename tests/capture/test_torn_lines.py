@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import toolgrade
-from toolgrade._internal.markers import CANCEL_MARK
+from toolgrade._internal.json import CANCEL_MARK
 from toolgrade.capture.sinks import JsonlSink
 from toolgrade.cases import Run
 from toolgrade.errors import DataFileError, ToolgradeWarning

@@ -34,9 +34,7 @@ COMMANDS = {path.stem for path in Path(toolgrade.cli.__path__[0]).glob("*.py")} 
     "io",
     "main",
     "metric_options",
-    "offered_tools",
     "options",
-    "path_types",
     "report_options",
     "settings",
 }
@@ -86,12 +84,11 @@ def test_a_case_of_plain_calls_loads_neither_plans_nor_other_metrics(tmp_path: P
                 "call_filter",
                 "call_items",
                 "called_tools",
-                "case_fields",
                 "measurement",
                 "tool_correctness",
                 "wording",
             ),
-            *("effect_verbs", "name_patterns", "tool_effects"),
+            "tool_effects",
         )
     }
     assert not modules & {"asyncio", "difflib", "statistics", "jsonschema", "tomllib", "tomli"}
@@ -147,8 +144,8 @@ def test_score_loads_only_what_it_needs(tmp_path: Path) -> None:
     assert {name for name in modules if name.startswith("toolgrade.evaluation.")} == {
         f"toolgrade.evaluation.{name}"
         for name in (
-            *("builder", "case_json", "execute", "field_paths", "files", "joining", "measuring"),
-            *("outlines", "pool", "result_json", "results_file", "rows"),
+            *("builder", "execute", "field_paths", "files", "measuring"),
+            *("pool", "result_json", "results_file", "rows"),
         )
     }
     assert loaded_commands(modules) == loaded_commands(writing) == {"score"}

@@ -38,7 +38,7 @@ from toolgrade import (
 from toolgrade.calls import Execution
 from toolgrade.errors import BadLineWarning, ToolgradeError
 from toolgrade.evaluation import read_results
-from toolgrade.evaluation.case_json import encode_case
+from toolgrade.evaluation.result_json import encode_case
 from toolgrade.evaluation.results_file import Header, ResultsFile, head_of, rest_of
 from toolgrade.evaluation.rows import CaseKey, Row
 from toolgrade.expect import Absent, Approx, Expect, Forbid, Glob, Ignore, Optional, Parallel, Plan, Predicate

@@ -34,8 +34,7 @@ from toolgrade.compat.deepeval.tracing import update_current_span
 from toolgrade.report import MetricSummary
 from toolgrade.report.report import Flaky
 from toolgrade.result import QuestionResult, UnitResult
-from toolgrade.stats.intervals import mean_interval, rate_interval
-from toolgrade.stats.trials import pass_at_k, pass_hat_k
+from toolgrade.stats import mean_interval, pass_at_k, pass_hat_k, rate_interval
 
 METRIC = ToolCorrectnessMetric()
 CALL = ToolCall(name="a")

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgrade._internal.budget import REGEX_SECONDS, Budget, CaseBudget
-from toolgrade._internal.regex import BoundedPattern
+from toolgrade._internal.budget import REGEX_SECONDS, BoundedPattern, Budget, CaseBudget
 from toolgrade.errors import ConfigurationError, LimitError
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from judging import RuleJudge
 from toolgrade import CallStatus, Execution, LLMTestCase, ToolCall, ToolCorrectnessMetric, ToolSpec
-from toolgrade.expect.argument_validation import Schemas, Validation
+from toolgrade.expect.json_schema import Schemas, Validation
 from toolgrade.redact import REDACTED
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

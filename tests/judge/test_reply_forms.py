@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from toolgrade.errors import JudgeError, JudgeOutcome
 from toolgrade.judge import Reply
+from toolgrade.judge.prompts import parse_reply
 from toolgrade.judge.protocol import Decision
-from toolgrade.judge.reply_parsing import parse_reply
 from toolgrade.testing import sample_prompt
 
 OBJECT = {"evidence": ["c1"], "reasoning": "It says: ```json </think> {} \\ [1].", "verdict": "no"}

@@ -14,7 +14,7 @@ from toolgrade.errors import JudgeError, JudgeOutcome
 from toolgrade.judge import Reply as JudgeReply
 from toolgrade.judge.openai import OpenAIJudge
 from toolgrade.judge.openai.guard import LARGEST_ANSWER
-from toolgrade.judge.reply_parsing import parse_reply
+from toolgrade.judge.prompts import parse_reply
 from toolgrade.testing import FakeOpenAI, Reply, sample_prompt
 
 pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolgrade._internal.markers import REDACTED
+from toolgrade._internal.json import REDACTED
 from toolgrade.expect import Absent, AnyOf, Ignore, Present
 from toolgrade.matching.argument_pattern import Mismatches, Template, credit_of
 from toolgrade.matching.json_compare import ABSENT, Difference

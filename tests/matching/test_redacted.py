@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import oracles
 from toolgrade import LLMTestCase, ToolCall, ToolCallParams, ToolCorrectnessMetric
-from toolgrade._internal.markers import REDACTED
+from toolgrade._internal.json import REDACTED
 from toolgrade.matching import align
 from toolgrade.matching.alignment import CallItem
 from toolgrade.matching.json_compare import ABSENT

@@ -26,7 +26,7 @@ from toolgrade import (
     run_from_messages,
 )
 from toolgrade.expect import AnyOf, Approx, Contains, ContainsAll, Expect, Forbid, IgnoreCase, OneOf, Plan, Regex
-from toolgrade.stats.separation import auc
+from toolgrade.stats import auc
 
 EFFECTS = {"look": "read", "find": "read", "*": "write"}
 DONE = {"status": "ok", "executed": True}

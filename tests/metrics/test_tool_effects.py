@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolgrade import ConfigurationError, ToolCall, ToolEffect, ToolSpec
-from toolgrade.metrics.effect_verbs import guess_effect, split_name
-from toolgrade.metrics.tool_effects import ToolEffects, read_effects
+from toolgrade.metrics.tool_effects import ToolEffects, guess_effect, read_effects, split_name
 
 READ, WRITE = ToolEffect.READ, ToolEffect.WRITE
 

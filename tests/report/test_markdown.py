@@ -27,8 +27,7 @@ from toolgrade import (
 )
 from toolgrade._internal.text import printable
 from toolgrade.redact import OFF
-from toolgrade.report.markdown import MAX_BYTES, render_markdown
-from toolgrade.report.text.gfm import RESERVED, Page, code, fenced, html_code, table_line
+from toolgrade.report.markdown import MAX_BYTES, RESERVED, Page, code, fenced, html_code, render_markdown, table_line
 
 METRIC = ToolCorrectnessMetric(should_consider_ordering=True, evaluation_params=["input_parameters", "output"])
 #: CommonMark with HTML, tables and strikethrough, as GitHub renders it.

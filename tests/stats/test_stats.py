@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 
 from toolgrade import ConfigurationError, InvalidDataError
-from toolgrade.stats.bootstrap import Interval, bootstrap
-from toolgrade.stats.separation import auc, auc_interval
+from toolgrade.stats import Interval, auc, auc_interval, bootstrap
 
 #: Few different scores, so that ties are common; some that differ by one bit.
 SCORES = st.sampled_from((0.0, 0.1, 0.3, 0.1 + 0.2, 0.5, 1.0, -math.inf, math.inf))

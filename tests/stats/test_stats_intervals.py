@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, t
 
 from toolgrade import ConfigurationError, InvalidDataError
-from toolgrade.stats.intervals import mean_interval, rate_interval, student_t
+from toolgrade.stats import mean_interval, rate_interval, student_t
 
 SHARES = st.sampled_from((0.0, 0.1, 0.25, 1 / 3, 0.5, 0.9, 1.0))
 

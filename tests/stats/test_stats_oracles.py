@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgrade.stats.intervals import mean_interval, rate_interval
-from toolgrade.stats.paired import holm, mcnemar
-from toolgrade.stats.separation import auc
+from toolgrade.stats import auc, holm, mcnemar, mean_interval, rate_interval
 
 _WHY = "the core is tested alone here, without the libraries that its statistics are compared with"
 with warnings.catch_warnings():

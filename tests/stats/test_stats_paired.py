@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, false_discovery_control, permutation_test
 
 from toolgrade import ConfigurationError, InvalidDataError
-from toolgrade.stats.paired import holm, mcnemar, mean_difference, mean_difference_interval, sign_flip
-from toolgrade.stats.trials import pass_at_k, pass_hat_k
+from toolgrade.stats import holm, mcnemar, mean_difference, mean_difference_interval, pass_at_k, pass_hat_k, sign_flip
 
 SCORES = st.sampled_from((0.0, 0.1, 0.25, 0.3, 0.1 + 0.2, 0.5, 1.0))
 PAIRS = st.lists(st.tuples(SCORES, SCORES, st.integers(0, 4)), max_size=12)

@@ -1,4 +1,4 @@
-"""Lazy imports: public names of a package loaded on first use (PEP 562), and optional packages."""
+"""Lazy imports: public names of a package loaded on first use (PEP 562), optional packages, the installed version."""
 
 from __future__ import annotations
 
@@ -33,3 +33,13 @@ def import_extra(module: str, package: str, purpose: str) -> Any:  # noqa: ANN40
         from toolgrade.errors import MissingPackageError  # noqa: PLC0415 - keeps `toolgrade --version` fast
 
         raise MissingPackageError.of(package, purpose, module=module.partition(".")[0]) from error
+
+
+def installed_version() -> str:
+    """Return the installed version; `0+unknown` if toolgrade runs from a source tree that is not installed."""
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - slow, and rarely asked for
+
+    try:
+        return version("toolgrade")
+    except PackageNotFoundError:
+        return "0+unknown"

@@ -1,15 +1,16 @@
-"""Runs coroutines from synchronous code, also inside a running event loop, and handles Ctrl-C."""
+"""Coroutines run from synchronous code, also inside a running event loop and with Ctrl-C; a value for each loop."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from contextvars import copy_context
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
 
@@ -118,3 +119,28 @@ def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
         wait([future])
         raise
     return future.result()
+
+
+class PerLoop(Generic[T]):
+    """Creates one value for each event loop, and drops it with the loop."""
+
+    def __init__(self, create: Callable[[], T]) -> None:
+        """Store how to create a value."""
+        self._create = create
+        self._lock = threading.Lock()
+        self._values = WeakKeyDictionary[asyncio.AbstractEventLoop, T]()
+
+    def get(self) -> T:
+        """Return the value of the running loop."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            if loop not in self._values:
+                for closed in [other for other in self._values if other.is_closed()]:  # a value may refer to its loop
+                    del self._values[closed]
+                self._values[loop] = self._create()
+            return self._values[loop]
+
+    def pop(self) -> T | None:
+        """Remove the value of the running loop, and return it."""
+        with self._lock:
+            return self._values.pop(asyncio.get_running_loop(), None)

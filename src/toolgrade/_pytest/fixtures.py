@@ -22,8 +22,7 @@ from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.report import Report
 from toolgrade.report.redaction import redact
 from toolgrade.report.text.first_problem import first_problem
-from toolgrade.report.text.ordering import is_bad
-from toolgrade.report.text.phrases import one_line, score_text
+from toolgrade.report.text.phrases import is_bad, one_line, score_text
 from toolgrade.result import MetricResult
 
 Note: TypeAlias = "dict[str, Any]"

@@ -8,7 +8,7 @@ from typing import Any
 from toolgrade._internal.json import json_text, replace_nonfinite
 from toolgrade._internal.text import number_text, plural, printable, shorten
 from toolgrade.report import MetricSummary
-from toolgrade.report.text.ordering import is_bad
+from toolgrade.report.text.phrases import is_bad
 from toolgrade.result import MetricResult, ResultStatus
 
 _MAX_FAILED = 20

@@ -27,8 +27,7 @@ from toolgrade.errors import ConfigurationError
 from toolgrade.evaluation.reading import read_results, report_of
 from toolgrade.report import Comparison, Report
 from toolgrade.report.pairing import Difference, join_names, pair_reports
-from toolgrade.stats.bootstrap import RESAMPLES
-from toolgrade.stats.number_checks import check_bootstrap
+from toolgrade.stats import RESAMPLES, check_bootstrap
 
 
 def compare(

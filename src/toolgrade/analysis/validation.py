@@ -25,9 +25,7 @@ from toolgrade.evaluation.run import evaluate
 from toolgrade.matching.json_compare import frozen
 from toolgrade.metrics import MetricLike
 from toolgrade.result import TOLERANCE, MetricResult
-from toolgrade.stats.bootstrap import RESAMPLES, Interval
-from toolgrade.stats.number_checks import check_positive
-from toolgrade.stats.separation import auc, auc_interval
+from toolgrade.stats import RESAMPLES, Interval, auc, auc_interval, check_positive
 
 _COLUMNS = ("metric", "scored", "AUC", "95 % interval", "best threshold", "good among passes")
 _LONGEST_REASON = 200

@@ -11,7 +11,7 @@ import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from toolgrade._internal.markers import CANCEL_MARK
+from toolgrade._internal.json import CANCEL_MARK
 from toolgrade.cases import Run
 from toolgrade.redact import DEFAULT, Redactor
 

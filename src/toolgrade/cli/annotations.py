@@ -18,7 +18,7 @@ from toolgrade.dataset import read_bytes, read_documents
 from toolgrade.report import CaseResult, Report
 from toolgrade.report.redaction import redact
 from toolgrade.report.text.first_problem import first_problem
-from toolgrade.report.text.ordering import is_bad
+from toolgrade.report.text.phrases import is_bad
 
 _LIMIT = 10
 """Cases annotated: GitHub shows 10 in each step."""

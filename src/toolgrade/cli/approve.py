@@ -12,8 +12,7 @@ from toolgrade.cases import AnyCase, ConversationalTestCase
 from toolgrade.cli.help import command
 from toolgrade.cli.inputs import read_input
 from toolgrade.cli.io import exit_on_error, has_bad_lines, stop
-from toolgrade.cli.options import allow_nan_option, reject_option, source_argument
-from toolgrade.cli.path_types import OutputPath
+from toolgrade.cli.options import OutputPath, allow_nan_option, reject_option, source_argument
 from toolgrade.dataset import Golden, write_cases
 from toolgrade.errors import InvalidDataError, MissingFieldError
 from toolgrade.inputs import Reading

@@ -11,8 +11,7 @@ from toolgrade._internal.text import printable
 from toolgrade.analysis.comparison import compare as compare_reports
 from toolgrade.cli.help import command
 from toolgrade.cli.io import exit_on_error, stop, title_of, write_json
-from toolgrade.cli.options import json_option, on_command_line, options_in, resampling_options
-from toolgrade.cli.path_types import InputPath
+from toolgrade.cli.options import InputPath, json_option, on_command_line, options_in, resampling_options
 from toolgrade.report.pairing import Difference
 
 _gate_option = options_in("When B is worse")

@@ -18,8 +18,7 @@ from toolgrade._internal.text import plural, printable
 from toolgrade.cli.help import command
 from toolgrade.cli.inputs import expand
 from toolgrade.cli.io import exit_on_error, opened
-from toolgrade.cli.options import allow_nan_option, reject_option
-from toolgrade.cli.path_types import InputPath, OutputPath
+from toolgrade.cli.options import InputPath, OutputPath, allow_nan_option, reject_option
 from toolgrade.dataset import BadLines, case_file
 from toolgrade.errors import ToolgradeWarning
 from toolgrade.formats.messages.read import FORMATS

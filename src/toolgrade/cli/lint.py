@@ -9,8 +9,8 @@ import click
 
 from toolgrade import linting
 from toolgrade.cli.help import command
+from toolgrade.cli.inputs import tools_in, tools_option
 from toolgrade.cli.io import WRONG_INPUT, exit_on_error, write_json
-from toolgrade.cli.offered_tools import tools_in, tools_option
 from toolgrade.cli.options import allow_nan_option, json_option, source_argument
 
 

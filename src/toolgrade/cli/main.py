@@ -122,8 +122,8 @@ def _one_line_errors() -> Generator[None, None, None]:
         click.echo(f"error: cannot write standard output: {error.strerror or error}", err=True)
         sys.exit(WRONG_OUTPUT)
     except Exception as error:  # noqa: BLE001 - whatever it is, a user should not have to read a traceback
+        from toolgrade._internal.lazy_imports import installed_version  # noqa: PLC0415
         from toolgrade._internal.text import printable  # noqa: PLC0415 - not loaded for --help
-        from toolgrade._internal.version import installed_version  # noqa: PLC0415
 
         last = traceback.extract_tb(error.__traceback__)[-1]
         text = f"this is an error in toolgrade {installed_version()}: {type(error).__name__}: {error}"

@@ -15,8 +15,7 @@ from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import printable
 from toolgrade.calls import ToolCallParams, ToolSpec
 from toolgrade.cli.io import exit_on_error
-from toolgrade.cli.options import Decorator, bundle, clear_settings, on_command_line, options_in
-from toolgrade.cli.path_types import InputPath, OutputPath
+from toolgrade.cli.options import Decorator, InputPath, OutputPath, bundle, clear_settings, on_command_line, options_in
 from toolgrade.errors import ConfigurationError
 from toolgrade.matching.alignment import Denominator
 from toolgrade.metrics import (
@@ -104,7 +103,7 @@ def _parse_effects(_context: click.Context, _option: click.Parameter, values: tu
 def _read_tools(_context: click.Context, _option: click.Parameter, value: str | None) -> list[ToolSpec] | None:
     if value is None:
         return None
-    from toolgrade.cli.offered_tools import tools_in  # noqa: PLC0415 - not loaded without this option
+    from toolgrade.cli.inputs import tools_in  # noqa: PLC0415 - not loaded without this option
 
     with exit_on_error(value, "nothing was scored"):
         return tools_in(value, None)

@@ -12,7 +12,7 @@ from toolgrade._internal.text import printable
 from toolgrade.cli.help import command
 from toolgrade.cli.inputs import expand
 from toolgrade.cli.io import exit_on_error, warn
-from toolgrade.cli.path_types import InputPath, OutputPath
+from toolgrade.cli.options import InputPath, OutputPath
 from toolgrade.cli.report_options import ReportOptions, fail_under_option, is_below, option, report_options
 from toolgrade.evaluation import read_results
 

@@ -12,8 +12,7 @@ import click
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import printable
 from toolgrade.cli.io import exit_on_error, json_document, title_of, write_text
-from toolgrade.cli.options import Decorator, bundle, clear_settings, options_in
-from toolgrade.cli.path_types import InputPath, OutputPath
+from toolgrade.cli.options import Decorator, InputPath, OutputPath, bundle, clear_settings, options_in
 from toolgrade.result import TOLERANCE
 
 if TYPE_CHECKING:

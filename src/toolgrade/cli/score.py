@@ -11,8 +11,7 @@ from toolgrade.cli.help import command
 from toolgrade.cli.inputs import expand, has_goldens_only
 from toolgrade.cli.io import exit_if_interrupted, exit_on_error, has_bad_lines, stop, title_of
 from toolgrade.cli.metric_options import metric_options
-from toolgrade.cli.options import allow_nan_option, on_command_line, options_in, reject_option
-from toolgrade.cli.path_types import InputPath, OutputPath
+from toolgrade.cli.options import InputPath, OutputPath, allow_nan_option, on_command_line, options_in, reject_option
 from toolgrade.cli.report_options import ReportOptions, fail_under_option, is_below, report_options
 from toolgrade.evaluation.execute import EvaluationOptions, run_evaluation
 from toolgrade.evaluation.results_file import Resume

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
-from toolgrade._internal.version import installed_version
+from toolgrade._internal.lazy_imports import installed_version
 from toolgrade.errors import ConfigurationError
 from toolgrade.evaluation.results_file import ResultsFile, head_of
 from toolgrade.evaluation.rows import CaseKey, Row, report_table

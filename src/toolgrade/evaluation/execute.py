@@ -29,7 +29,7 @@ from toolgrade.evaluation.field_paths import value_at
 from toolgrade.evaluation.measuring import checked_metrics, unit_of, waits
 from toolgrade.metrics import MetricLike
 from toolgrade.report import Report
-from toolgrade.stats.number_checks import check_positive
+from toolgrade.stats import check_positive
 
 if TYPE_CHECKING:
     from toolgrade.evaluation.files import FileCase, FileEvaluation, FileSetup
@@ -234,8 +234,11 @@ def _file_setup(options: EvaluationOptions, metrics: Sequence[MetricLike]) -> Fi
         ConfigurationError: An option is invalid, or a file is there twice.
         DataFileError: The goldens cannot be read.
     """
-    from toolgrade.evaluation.files import FileSetup, check_files  # noqa: PLC0415 - most evaluations have no files
-    from toolgrade.evaluation.joining import GoldenSet  # noqa: PLC0415 - as above
+    from toolgrade.evaluation.files import (  # noqa: PLC0415 - most evaluations have no files
+        FileSetup,
+        GoldenSet,
+        check_files,
+    )
     from toolgrade.inputs import Reading  # noqa: PLC0415 - as above
 
     if options.processes is not None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
-from toolgrade._internal.file_kinds import unreadable_kind
+from toolgrade._internal.compression import unreadable_kind
 from toolgrade._internal.json import parse_json, short_repr, within_limits
 from toolgrade._internal.model import drop_none
 from toolgrade.calls import ToolCall

@@ -31,15 +31,22 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, Name
 from pydantic import BaseModel, Field, JsonValue
 
 from toolgrade._internal.atomic_files import refuse_foreign_link
-from toolgrade._internal.json import canonical_json, json_path, json_text, short_repr, to_json_value
-from toolgrade._internal.markers import RESULTS_MARK
+from toolgrade._internal.json import RESULTS_MARK, canonical_json, json_path, json_text, short_repr, to_json_value
+from toolgrade._internal.lazy_imports import installed_version
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import printable
-from toolgrade._internal.version import installed_version
 from toolgrade.dataset import placed_text, problems_of, read_line
 from toolgrade.errors import ConfigurationError, DataFileError, InvalidDataError, Problem, ToolgradeWarning
-from toolgrade.evaluation.case_json import EncodedCase, case_from_json, case_members, encode_case
-from toolgrade.evaluation.result_json import Position, Written, WrittenResult, results_contradictions
+from toolgrade.evaluation.result_json import (
+    EncodedCase,
+    Position,
+    Written,
+    WrittenResult,
+    case_from_json,
+    case_members,
+    encode_case,
+    results_contradictions,
+)
 from toolgrade.evaluation.rows import CaseKey, Row
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import DEFAULT

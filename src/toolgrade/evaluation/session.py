@@ -17,9 +17,9 @@ from toolgrade.agents import AgentCallable, run_golden
 from toolgrade.cases import AnyCase
 from toolgrade.dataset import Golden
 from toolgrade.evaluation.builder import ReportBuilder
-from toolgrade.evaluation.case_json import encode_case
 from toolgrade.evaluation.measuring import checked_result, is_batched, measure_in_thread, waits
 from toolgrade.evaluation.observed_app import ObservedApp, Pending
+from toolgrade.evaluation.result_json import encode_case
 from toolgrade.evaluation.results_file import hash_of, head_of, rest_of
 from toolgrade.evaluation.rows import CaseKey, Row
 from toolgrade.metrics import Metric, MetricLike

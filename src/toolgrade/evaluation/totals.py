@@ -17,7 +17,7 @@ from toolgrade.errors import InvalidDataError
 from toolgrade.redact import DEFAULT
 from toolgrade.report import Report
 from toolgrade.report.report import MetricSummary
-from toolgrade.stats.intervals import SAME, effective, student_t, wilson
+from toolgrade.stats import SAME, effective, student_t, wilson
 
 _ZERO = Fraction(0)
 _CONFIDENCE = 0.95
@@ -167,7 +167,7 @@ class MetricTotals:
         return self._scored - sum(scored for scored, _, _ in self.clusters.values()) + len(self.clusters)
 
     def _mean_interval(self) -> tuple[float, float] | None:
-        """Return the interval of the mean as `toolgrade.stats.intervals.mean_interval` does from single scores."""
+        """Return the interval of the mean as `toolgrade.stats.mean_interval` does from single scores."""
         error = self._error(self.total, self.squares, [(scored, total) for scored, _, total in self.clusters.values()])
         if error is None or error < SAME:
             return None
@@ -176,7 +176,7 @@ class MetricTotals:
         return max(0.0, mean - reach), min(1.0, mean + reach)
 
     def _rate_interval(self) -> tuple[float, float]:
-        """Return the interval of the share that passed, as `toolgrade.stats.intervals.rate_interval` does."""
+        """Return the interval of the share that passed, as `toolgrade.stats.rate_interval` does."""
         scored, independent = self._scored, self._independent
         rate, number = self.counts["passed"] / scored, float(scored)
         quantile = NormalDist().inv_cdf((1 + _CONFIDENCE) / 2)

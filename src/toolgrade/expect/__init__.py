@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING
 from toolgrade._internal.lazy_imports import lazy_getattr
 
 if TYPE_CHECKING:
-    from toolgrade.expect.check_matchers import Predicate, Schema
     from toolgrade.expect.fields import ExpectedOutput as ExpectedOutput
     from toolgrade.expect.fields import ExpectedTools
     from toolgrade.expect.json_form import expectation_json, read_expectation
@@ -34,29 +33,35 @@ if TYPE_CHECKING:
     from toolgrade.expect.matcher import Exact, Matcher
     from toolgrade.expect.meaning import SameMeaning
     from toolgrade.expect.plan import Alternatives, Expect, Expectation, Forbid, OneOf, Parallel, Plan
-    from toolgrade.expect.presence_matchers import Absent, Ignore, Optional, Present
     from toolgrade.expect.value_matchers import (
+        Absent,
         AnyOf,
         Approx,
         Contains,
         ContainsAll,
         DateEqual,
         Glob,
+        Ignore,
         IgnoreCase,
         Normalized,
+        Optional,
+        Predicate,
+        Present,
         Regex,
+        Schema,
     )
 
 _NAMES = {
-    "check_matchers": "Predicate Schema",
     "fields": "ExpectedOutput ExpectedTools",
     "json_form": "expectation_json read_expectation",
     "list_matchers": "Subset Superset Unordered",
     "matcher": "Exact Matcher",
     "meaning": "SameMeaning",
     "plan": "Alternatives Expect Expectation Forbid OneOf Parallel Plan",
-    "presence_matchers": "Absent Ignore Optional Present",
-    "value_matchers": "AnyOf Approx Contains ContainsAll DateEqual Glob IgnoreCase Normalized Regex",
+    "value_matchers": (
+        "Absent AnyOf Approx Contains ContainsAll DateEqual Glob Ignore IgnoreCase Normalized Optional Predicate "
+        "Present Regex Schema"
+    ),
 }
 """The names by the module that holds them."""
 

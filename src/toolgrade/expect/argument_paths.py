@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from toolgrade._internal.options import require
 from toolgrade.expect.matcher import Matcher
-from toolgrade.expect.presence_matchers import Absent, Ignore, Optional
+from toolgrade.expect.value_matchers import Absent, Ignore, Optional
 from toolgrade.matching.json_compare import ABSENT
 
 ArgumentPath: TypeAlias = "tuple[str | int, ...]"

@@ -21,17 +21,15 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from pydantic.alias_generators import to_camel
 
-from toolgrade._internal.json import MAX_DEPTH, json_path, short_repr, to_json_value, within_limits
-from toolgrade._internal.markers import MARK
+from toolgrade._internal.json import MARK, MAX_DEPTH, json_path, short_repr, to_json_value, within_limits
 from toolgrade.calls import ToolCall
 from toolgrade.errors import InvalidDataError, Problem, ToolgradeError
 
 # Loaded to register their matchers; those of the other modules are used below.
 from toolgrade.expect import list_matchers, meaning  # noqa: F401 # pyright: ignore[reportUnusedImport]
-from toolgrade.expect.check_matchers import Predicate
 from toolgrade.expect.matcher import MATCHERS, Exact, Matcher, to_plain, without_exact
 from toolgrade.expect.plan import Alternatives, Expect, Expectation, Forbid, OneOf, Parallel, Plan, PlanItem
-from toolgrade.expect.value_matchers import AnyOf, ContainsAll
+from toolgrade.expect.value_matchers import AnyOf, ContainsAll, Predicate
 from toolgrade.matching.argument_pattern import holds_matcher, json_of
 
 T = TypeVar("T")

@@ -9,18 +9,19 @@ on every machine; `$ref` is never fetched; and no error text is made, which woul
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from toolgrade._internal.budget import current_budget, one_budget
+from toolgrade._internal.budget import LONGEST_PATTERN, BoundedPattern, current_budget, one_budget
 from toolgrade._internal.json import JsonObject, canonical_json, is_deeper, json_path, short_repr
-from toolgrade._internal.regex import LONGEST_PATTERN, BoundedPattern
+from toolgrade.calls import CallStatus, ToolCall, ToolCallType, ToolSpec
 from toolgrade.errors import ConfigurationError, LimitError, ToolgradeError
-from toolgrade.matching.json_compare import frozen
+from toolgrade.matching.json_compare import frozen, has_mark
 
 FORMATS: Final = ("date", "date-time", "email", "ipv4", "ipv6", "regex", "uuid")
 """Values of `format` that can be checked, the same on every machine; others are annotations."""
@@ -387,3 +388,117 @@ def _is_date_time(value: object) -> bool:
     seconds = "59" if value[17:19] == "60" else value[17:19]  # RFC 3339 has leap seconds, Python has none
     datetime.fromisoformat(f"{value[:10]}T{value[11:17]}{seconds}")
     return True
+
+
+MOST_VIOLATIONS = 10
+"""Violations of one call that are reported."""
+
+Fit: TypeAlias = Literal[
+    "valid", "invalid", "unknown_tool", "provided", "not_captured", "redacted", "no_schema", "unusable"
+]
+"""Result of validating the arguments of a call, see `Validation`."""
+
+
+class Violation(NamedTuple):
+    """One argument that does not fit its schema.
+
+    `message` does not contain the value, which may be long or secret. `keys` lead from the argument object to the
+    place.
+    """
+
+    path: str
+    message: str
+    keys: tuple[str | int, ...] = ()
+
+
+class Validation(NamedTuple):
+    """Result of validating the arguments of one call; `note` says why a schema is unusable.
+
+    `fit` is `valid`, `invalid` (also for text that is not a JSON object), or why the arguments cannot be validated:
+    there is no such tool (`unknown_tool`), the provider runs it under a name of its own (`provided`), the arguments
+    were not recorded (`not_captured`) or are partly hidden (`redacted`), the tool has no schema (`no_schema`) or a
+    broken one (`unusable`).
+    """
+
+    fit: Fit
+    violations: tuple[Violation, ...] = ()
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class Schemas:
+    """Schemas of the available tools; of several tools with one name, a call must fit one.
+
+    With `formats` the keyword `format` is validated too, as far as `FORMATS` goes.
+    """
+
+    tools: Sequence[ToolSpec]
+    formats: bool = False
+    _validators: dict[int, Validator | str] = field(default_factory=dict[int, Validator | str], init=False, repr=False)
+
+    def offers(self, call: ToolCall) -> bool:
+        """Return whether the called tool was available, or the provider runs it under a name of its own."""
+        return any(tool.name == call.name for tool in self.tools) or _provided(call)
+
+    def check(self, call: ToolCall) -> Validation:
+        """Validate the arguments of a call.
+
+        Raises:
+            LimitError: Checking the calls of this case needs more steps or time than it may take.
+        """
+        if call.execution is not None and call.execution.status is CallStatus.INVALID_ARGUMENTS:
+            return Validation("invalid", (Violation("$.input_parameters", "the arguments are not a JSON object"),))
+        specs = [(index, tool) for index, tool in enumerate(self.tools) if tool.name == call.name]
+        if not specs:
+            return Validation("provided" if _provided(call) else "unknown_tool")
+        if not call.captured("input_parameters"):
+            return Validation("not_captured")
+        # The mark in place of a hidden value fits no schema, whatever the value was.
+        return Validation("redacted") if has_mark(call.arguments) else self._best(specs, call.arguments)
+
+    def _best(self, specs: Sequence[tuple[int, ToolSpec]], arguments: JsonObject) -> Validation:
+        # Of several tools of one name, that fits whose schema does.
+        results = [self._validate(index, tool.input_schema, arguments) for index, tool in specs]
+        return next((result for result in results if result.fit != "invalid"), results[0])
+
+    def _validate(self, index: int, schema: JsonObject | None, arguments: JsonObject) -> Validation:
+        if schema is None:
+            return Validation("no_schema")
+        if index not in self._validators:
+            self._validators[index] = build_validator(schema, formats=self.formats)
+        validator = self._validators[index]
+        if isinstance(validator, str):
+            return Validation("unusable", note=validator)
+        try:
+            broken = sorted(validator.broken_rules(arguments), key=lambda rule: list(map(str, rule.keys)))
+        except BrokenSchemaError as error:
+            return Validation("unusable", note=f"its input_schema cannot be used: {error}")
+        if not broken:
+            return Validation("valid")
+        return Validation("invalid", tuple(map(_violation, broken[:MOST_VIOLATIONS])))
+
+
+def _provided(call: ToolCall) -> bool:
+    """Return whether a call is of a provider's or a server's tool, which may be offered under another name or none.
+
+    A call that the recording marks as of an unknown tool is not.
+    """
+    unknown = call.execution is not None and call.execution.status is CallStatus.UNKNOWN_TOOL
+    return call.type in {ToolCallType.HOSTED, ToolCallType.MCP} and not unknown
+
+
+def _violation(broken: BrokenRule) -> Violation:
+    return Violation(json_path(("input_parameters", *broken.keys)), violation_text(broken), broken.keys)
+
+
+def violation_text(broken: BrokenRule) -> str:
+    """Return the text of a broken rule, without the value, which may be long or secret."""
+    if broken.rule == "required":
+        return f"lacks {', '.join(repr(name) for name in broken.limit if name not in broken.value)}"
+    if broken.rule == "additionalProperties" and broken.limit is False:
+        return f"has arguments that the tool does not take: {', '.join(map(short_repr, broken.other_names()))}"
+    if broken.rule == TOO_DEEP:
+        return f"is deeper than {broken.limit} levels of lists and objects"
+    if broken.rule is None:
+        return "is not allowed: its schema is false"
+    return f"does not fit {broken.rule} {short_repr(broken.limit)}"

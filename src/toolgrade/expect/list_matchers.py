@@ -13,8 +13,7 @@ from toolgrade._internal.json import MAX_DEPTH, is_deeper
 from toolgrade._internal.options import require
 from toolgrade.expect.matcher import ValueMatcher
 from toolgrade.matching.argument_pattern import fits, holds_matcher
-from toolgrade.matching.json_compare import ABSENT, frozen
-from toolgrade.matching.redacted_values import has_mark
+from toolgrade.matching.json_compare import ABSENT, frozen, has_mark
 
 _CHEAP = 64
 """Choices of an item that are looked at again in about the time of one comparison."""

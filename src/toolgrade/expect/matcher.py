@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Final
 
-from toolgrade._internal.json import MAX_DEPTH, to_json_value
-from toolgrade._internal.markers import MARK
+from toolgrade._internal.json import MARK, MAX_DEPTH, to_json_value
 from toolgrade._internal.text import short_json
 from toolgrade.errors import InvalidDataError
 from toolgrade.matching.argument_pattern import ONE, ZERO, Ratio, ValuePattern, credit_of, holds_matcher

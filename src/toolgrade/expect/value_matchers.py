@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from fnmatch import translate
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
-from toolgrade._internal.budget import current_budget
-from toolgrade._internal.json import is_number
+from toolgrade._internal.budget import BoundedPattern, current_budget
+from toolgrade._internal.json import MARK, is_number, short_repr, to_json_value
 from toolgrade._internal.options import require, require_flags
-from toolgrade._internal.regex import BoundedPattern
 from toolgrade._internal.text import short_json, shorten
-from toolgrade.errors import ConfigurationError
-from toolgrade.expect.dates import read_moment
+from toolgrade.errors import ConfigurationError, ToolgradeError
+from toolgrade.expect.json_schema import BrokenSchemaError, Validator, build_validator
 from toolgrade.expect.matcher import Matcher, ValueMatcher, set_field, tree_of, value_text
-from toolgrade.matching.argument_pattern import Ratio, credit_of, fits
-from toolgrade.matching.json_compare import json_equal
+from toolgrade.matching.argument_pattern import ONE, ZERO, Ratio, credit_of, fits
+from toolgrade.matching.json_compare import ABSENT, json_equal
 
 _LONGEST = 80
 """Longest list of alternatives in messages."""
@@ -426,3 +428,276 @@ class Glob(Matcher, kind="glob"):
     def describe(self) -> str:
         """Return the pattern."""
         return self.pattern
+
+
+@dataclass(frozen=True)
+class Schema(Matcher, kind="schema"):
+    """A value that is valid under a JSON Schema (draft 2020-12, or the one it names).
+
+    Args:
+        schema: The schema. A `$ref` to another document is never fetched.
+        formats: Check `format` too: date, date-time, email, ipv4, ipv6, regex, uuid.
+
+    Raises:
+        ConfigurationError: The schema is not valid.
+
+    Example:
+        >>> from toolgrade.expect import Expect, Schema
+        >>> days = Schema({"type": "integer", "minimum": 1, "maximum": 7})
+        >>> expected = Expect("get_weather", {"city": "Paris", "days": days})
+        >>> [value for value in (3, 10, "3") if days.accepts(value)]
+        [3]
+    """
+
+    schema: Mapping[str, Any]
+    formats: bool = True
+    _validator: Validator = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Check the flag and the schema."""
+        require_flags(self)
+        set_field(self, "schema", to_json_value(self.schema))
+        is_object = isinstance(self.schema, dict)
+        validator = build_validator(dict(self.schema), formats=self.formats) if is_object else "not an object"
+        if isinstance(validator, str):
+            raise ConfigurationError(f"Schema needs a valid JSON Schema, got {short_repr(self.schema)}: {validator}")
+        set_field(self, "_validator", validator)
+
+    def __reduce__(self) -> tuple[type[Schema], tuple[Any, bool]]:
+        """Build the validator again in another process."""
+        return type(self), (self.schema, self.formats)
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is valid.
+
+        Raises:
+            LimitError: The case has no steps or no time left for the check.
+            ToolgradeError: The schema cannot be used, such as one with a `$ref` to another document.
+        """
+        try:
+            return not self._validator.broken_rules(value)
+        except BrokenSchemaError as error:
+            raise ToolgradeError(f"the schema {short_repr(self.schema)} cannot be used: {error}") from error
+
+    def describe(self) -> str:
+        """Return the schema as short text."""
+        return f"a value that fits {short_json(self.schema)}"
+
+
+@dataclass(frozen=True)
+class Predicate(Matcher, kind="predicate"):
+    """A value that a function accepts. Python only, since JSON cannot store functions.
+
+    Args:
+        test: A function of the value; its result is interpreted as true or false.
+        name: The name to display; by default that of the function.
+
+    Raises:
+        ConfigurationError: `test` is not callable.
+
+    Example:
+        >>> from toolgrade.expect import Expect, Predicate
+        >>> even = Predicate(lambda seats: seats % 2 == 0, name="an even number")
+        >>> expected = Expect("book_flight", {"to": "Paris", "seats": even})
+        >>> [seats for seats in (1, 2, 3, 4) if even.accepts(seats)]
+        [2, 4]
+    """
+
+    test: Callable[[Any], object]
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        """Check the function."""
+        require(callable(self.test), "Predicate needs a function", self.test)
+        require(isinstance(self.name, str), "name of Predicate must be text", self.name)
+        set_field(self, "name", self.name or getattr(self.test, "__name__", type(self.test).__name__))
+
+    def accepts(self, value: Any) -> bool:
+        """Return the result of the function as true or false; while a case is measured, it is called once for a value.
+
+        Raises:
+            ToolgradeError: The function raised.
+        """
+        verdicts = current_budget().verdicts
+        key = id(self.test), id(value)
+        if key not in verdicts:
+            verdicts[key] = value, self._verdict(value)
+        return verdicts[key][1]
+
+    def _verdict(self, value: Any) -> bool:
+        try:
+            return bool(self.test(value))
+        except Exception as error:
+            message = f"the predicate {self.name!r} raised {type(error).__name__} on {short_repr(value)}: {error}"
+            raise ToolgradeError(message) from error
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the name of the function, which cannot be read back."""
+        return {MARK: self.kind, "name": self.name}
+
+    def describe(self) -> str:
+        """Return the name of the function."""
+        return f"a value that {self.name} accepts"
+
+
+@dataclass(frozen=True)
+class _PresenceMatcher(Matcher):
+    """Base of the matchers that do not look at the value."""
+
+    reads_value: ClassVar[bool] = False
+    _words: ClassVar[str]
+    _present: ClassVar[Ratio | None]
+    """Credit of any value; `None` if the argument does not count."""
+    _missing: ClassVar[Ratio | None]
+    """Credit if there is no value."""
+
+    def credit(self, value: Any) -> Ratio | None:
+        """Return the credit of a value, or of none; `None` if the argument does not count."""
+        return self._missing if value is ABSENT else self._present
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether any value is accepted."""
+        return self.credit(value) != ZERO
+
+    def describe(self) -> str:
+        """Return a short text for messages, such as `anything`."""
+        return self._words
+
+
+@dataclass(frozen=True)
+class Ignore(_PresenceMatcher, kind="ignore"):
+    """Anything, or nothing: the argument does not count on either side.
+
+    Example:
+        >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> from toolgrade.expect import Expect, Ignore
+        >>> called = ToolCall(name="book_flight", input_parameters={"to": "Paris", "note": "window seat"})
+        >>> expected = Expect("book_flight", {"to": "Paris", "note": Ignore()})
+        >>> case = LLMTestCase(tools_called=[called], expected_tools=[expected])
+        >>> ToolCorrectnessMetric(evaluation_params=["input_parameters"]).measure(case).score
+        1.0
+    """
+
+    _words: ClassVar[str] = "anything"
+    _present: ClassVar[Ratio | None] = None
+    _missing: ClassVar[Ratio | None] = None
+
+
+@dataclass(frozen=True)
+class Present(_PresenceMatcher, kind="present"):
+    """Any value, including `null`; a missing argument is not accepted.
+
+    Example:
+        >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> from toolgrade.expect import Expect, Present
+        >>> called = ToolCall(name="book_flight", input_parameters={"to": "Paris"})
+        >>> expected = Expect("book_flight", {"to": "Paris", "passenger": Present()})
+        >>> case = LLMTestCase(tools_called=[called], expected_tools=[expected])
+        >>> ToolCorrectnessMetric(evaluation_params=["input_parameters"]).measure(case).score
+        0.5
+    """
+
+    _words: ClassVar[str] = "any value"
+    _present: ClassVar[Ratio | None] = ONE
+    _missing: ClassVar[Ratio | None] = ZERO
+
+
+@dataclass(frozen=True)
+class Absent(_PresenceMatcher, kind="absent"):
+    """No such argument; if it is present, it counts as an extra argument.
+
+    Example:
+        >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> from toolgrade.expect import Absent, Expect
+        >>> called = ToolCall(name="get_weather", input_parameters={"city": "Paris", "days": 3, "units": "kelvin"})
+        >>> expected = Expect("get_weather", {"city": "Paris", "units": Absent()}, extra_arguments=True)
+        >>> case = LLMTestCase(tools_called=[called], expected_tools=[expected])
+        >>> print(ToolCorrectnessMetric(evaluation_params=["input_parameters"]).measure(case).reason)
+        0.5 matched / 1 expected = 0.5 (passed at 0.5).
+        'get_weather' (expected #1, called #1): $.input_parameters.units was not expected, called with "kelvin".
+    """
+
+    _words: ClassVar[str] = "nothing"
+    _present: ClassVar[Ratio | None] = ZERO
+    _missing: ClassVar[Ratio | None] = None
+
+
+@dataclass(frozen=True)
+class Optional(ValueMatcher, kind="optional"):
+    """The value, or no such argument: a missing argument does not count.
+
+    Args:
+        value: The expected value of an argument that is present, such as its default; may be a matcher.
+
+    Example:
+        >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric
+        >>> from toolgrade.expect import Expect, Optional
+        >>> called = ToolCall(name="get_weather", input_parameters={"city": "Paris"})
+        >>> expected = Expect("get_weather", {"city": "Paris", "units": Optional("celsius")})
+        >>> case = LLMTestCase(tools_called=[called], expected_tools=[expected])
+        >>> ToolCorrectnessMetric(evaluation_params=["input_parameters"]).measure(case).score
+        1.0
+    """
+
+    nested: ClassVar[bool] = True
+    _words: ClassVar[str] = "{} or nothing"
+
+    @property
+    def complete(self) -> bool:
+        """Whether the matcher has a value; a matcher as the value must be complete."""
+        return self.value.complete if isinstance(self.value, Matcher) else super().complete
+
+    def bind(self, value: Any) -> Matcher:
+        """Return the matcher with this value, or unchanged if it has one."""
+        return Optional(self.value.bind(value)) if isinstance(self.value, Matcher) else super().bind(value)
+
+    def credit(self, value: Any) -> Ratio | None:
+        """Return the credit of the value; `None` if it is missing."""
+        return None if value is ABSENT else credit_of(self.value, value)
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is the expected one."""
+        return fits(self.value, value)
+
+
+_MOMENT = re.compile(
+    r"(\d{4})-?(\d\d)-?(\d\d)"
+    r"(?:[Tt ](\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d{1,9}))?)?\s?([Zz]|[+-]\d\d(?::?\d\d)?)?)?",
+    re.ASCII,
+)
+
+
+class Moment(NamedTuple):
+    """A day, with a time if the text has one."""
+
+    at: datetime
+    timed: bool
+
+    def same(self, other: Moment) -> bool:
+        """Return whether another moment is the same, or on this day if this has no time."""
+        if not self.timed:
+            return self.at.date() == other.at.date()
+        return other.timed and self.at == other.at  # a time without an offset never equals one with
+
+
+def read_moment(value: object, formats: Sequence[str]) -> Moment | None:
+    """Parse a day or moment in ISO 8601, or in one of the formats of `strptime`; return `None` if that fails."""
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
+    for form in formats:
+        with suppress(ValueError, OverflowError, re.error):  # texts and formats may be anything
+            return Moment(datetime.strptime(text, form), timed=bool(re.search(r"%[HIMSfpXcz]", form)))  # noqa: DTZ007
+    match = _MOMENT.fullmatch(text)
+    if match is not None:
+        with suppress(ValueError):
+            return _moment(match)
+    return None
+
+
+def _moment(match: re.Match[str]) -> Moment:
+    # Rewritten in the one form that `fromisoformat` accepts in all supported versions of Python.
+    year, month, day, hour, minute, second, fraction, offset = match.groups("")
+    zone = offset.upper().replace("Z", "+00").replace(":", "")
+    text = f"{year}-{month}-{day}T{hour or '00'}:{minute or '00'}:{second or '00'}.{fraction[:6]:0<6}"
+    return Moment(datetime.fromisoformat(text + (zone and f"{zone[:3]}:{zone[3:] or '00'}")), timed=bool(hour))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import NoneType
 from typing import Any, Literal, TypeAlias
 
-from toolgrade._internal.markers import RESULTS_MARK
+from toolgrade._internal.json import RESULTS_MARK
 from toolgrade.cases import LLMTestCase
 from toolgrade.formats.messages.detect import is_item
 from toolgrade.formats.messages.langchain import message_fields

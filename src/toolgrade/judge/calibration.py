@@ -16,8 +16,7 @@ from toolgrade._internal.model import Model
 from toolgrade._internal.options import require
 from toolgrade.errors import ConfigurationError
 from toolgrade.judge.protocol import Decision
-from toolgrade.stats.intervals import wilson
-from toolgrade.stats.number_checks import check_confidence
+from toolgrade.stats import check_confidence, wilson
 
 
 class Label(Model):

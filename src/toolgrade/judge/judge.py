@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from toolgrade._internal.json import JsonObject, to_json_value
 from toolgrade._internal.options import require
-from toolgrade._internal.per_loop import PerLoop
+from toolgrade._internal.sync_bridge import PerLoop
 from toolgrade.errors import ConfigurationError, JudgeError, JudgeOutcome, ToolgradeError
 from toolgrade.judge.cache import Cache, MemoryCache, SqliteCache, cache_key, open_cache
 from toolgrade.judge.cost import (
@@ -29,7 +29,7 @@ from toolgrade.judge.cost import (
     estimate_cost,
     read_prices,
 )
-from toolgrade.judge.images import ImageAccess
+from toolgrade.judge.evidence import ImageAccess
 from toolgrade.judge.models import (
     ModelLike,
     check_model,
@@ -42,10 +42,10 @@ from toolgrade.judge.models import (
 )
 from toolgrade.judge.openai.batch import BatchModel, BatchOptions
 from toolgrade.judge.openai.guard import without_keys
+from toolgrade.judge.prompts import parse_reply
 from toolgrade.judge.protocol import Prompt, Reply, TextModel, Verdict
-from toolgrade.judge.reply_parsing import parse_reply
 from toolgrade.redact import DEFAULT, Redactor
-from toolgrade.stats.number_checks import check_positive
+from toolgrade.stats import check_positive
 
 _DEFAULT_CONCURRENCY = 16
 _BLOCKED_SECONDS = 30.0

@@ -19,7 +19,7 @@ from toolgrade._internal.sync_bridge import run_sync
 from toolgrade._internal.text import plural
 from toolgrade.calls import ToolSpec
 from toolgrade.errors import InvalidDataError, JudgeOutcome
-from toolgrade.expect.argument_validation import Schemas, Violation
+from toolgrade.expect.json_schema import Schemas, Violation
 from toolgrade.judge.canary import canary_prompts, check_canaries
 from toolgrade.judge.cost import add_costs, add_usage
 from toolgrade.judge.evidence import CaseCall, Evidence, EvidenceBuilder, Unit
@@ -27,7 +27,7 @@ from toolgrade.judge.judge import Judge, JudgeLike, PromptResult
 from toolgrade.judge.prompts import VERSION, Criterion, prompt_for
 from toolgrade.judge.protocol import Decision, Prompt, Verdict
 from toolgrade.result import QuestionResult, UnitResult
-from toolgrade.stats.number_checks import mean_of
+from toolgrade.stats import mean_of
 
 _YES_OR_NO: Mapping[str | None, bool] = {"yes": True, "no": False}
 _CRITERIA: Mapping[str, tuple[Criterion, ...]] = {

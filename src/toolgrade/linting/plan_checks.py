@@ -10,22 +10,20 @@ from itertools import chain, combinations
 from operator import eq
 from typing import Any, Final
 
-from toolgrade._internal.json import json_items
-from toolgrade._internal.markers import MARK
+from toolgrade._internal.json import MARK, json_items
 from toolgrade._internal.text import short_json
 from toolgrade.calls import CallStatus, ToolCall, ToolCallType, ToolEffect
 from toolgrade.expect import Expect, Expectation, Forbid, Glob, Matcher, OneOf, Parallel, Plan
 from toolgrade.expect.argument_paths import parse_argument_path, with_matchers
 from toolgrade.expect.plan import Name, PlanItem, name_text, walk
-from toolgrade.linting.findings import LintFinding, LintKind
-from toolgrade.linting.json_locations import Spot
+from toolgrade.linting.findings import LintFinding, LintKind, Spot
 from toolgrade.linting.schema_fit import Tools, suggestion
 from toolgrade.matching.argument_pattern import ONE, Template, holds_matcher
 from toolgrade.matching.json_compare import ABSENT, AbsentType
 from toolgrade.metrics.call_filter import CallFilter
 from toolgrade.metrics.called_tools import has_failed, status_of
-from toolgrade.metrics.effect_verbs import guess_effect
 from toolgrade.metrics.plan_variants import has_forbidden_calls, variants_of
+from toolgrade.metrics.tool_effects import guess_effect
 
 _PROVIDED = (ToolCallType.HOSTED, ToolCallType.MCP)
 """Types of tools that are offered under names other than those of their calls."""

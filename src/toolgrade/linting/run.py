@@ -16,8 +16,7 @@ from toolgrade.errors import DataFileError, InvalidDataError, Problem
 from toolgrade.formats.messages.field_readers import Notes
 from toolgrade.formats.records import read_specs
 from toolgrade.inputs import Entry, Reading, read_entries
-from toolgrade.linting.findings import LintFinding, LintKind, LintReport
-from toolgrade.linting.json_locations import Spot
+from toolgrade.linting.findings import LintFinding, LintKind, LintReport, Spot
 from toolgrade.linting.plan_checks import check_expectation, check_placeholder
 from toolgrade.linting.schema_fit import Tools
 

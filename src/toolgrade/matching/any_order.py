@@ -20,7 +20,7 @@ from toolgrade.matching.assignment import cheapest
 from toolgrade.matching.call_similarity import CallScores
 
 if TYPE_CHECKING:
-    from toolgrade.matching.slots import Slot
+    from toolgrade.matching.alignment import Slot
 
 MOST_PAIRS: Final = 1_000_000
 """Pairs of unequal calls of one tool that are compared; a thousand with a thousand take some seconds."""

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeGuard
 
 from toolgrade._internal.json import json_items
-from toolgrade.matching.json_compare import ABSENT, AbsentType, Difference, Path, json_equal, mean
-from toolgrade.matching.redacted_values import has_mark, is_hidden
+from toolgrade.matching.json_compare import ABSENT, AbsentType, Difference, Path, has_mark, is_hidden, json_equal, mean
 
 Ratio = tuple[int, int]
 """An exact similarity: (numerator, denominator), from (0, n) to (1, 1)."""

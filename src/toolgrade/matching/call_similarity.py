@@ -22,7 +22,7 @@ from copy import deepcopy
 from operator import eq
 from typing import Any, Final, NamedTuple
 
-from toolgrade._internal.markers import REDACTED
+from toolgrade._internal.json import REDACTED
 from toolgrade.matching.alignment import CallItem, Evidence, PairDetails
 from toolgrade.matching.argument_pattern import ONE, ZERO, Mismatches, Ratio, Template, fits, is_pattern
 from toolgrade.matching.json_compare import (
@@ -32,11 +32,13 @@ from toolgrade.matching.json_compare import (
     argument_differences,
     forms_equal,
     frozen,
+    has_mark,
     json_equal,
     json_forms,
+    place,
     similarity,
+    without_marks,
 )
-from toolgrade.matching.redacted_values import has_mark, place, without_marks
 
 _IMMUTABLE: Final = frozenset({str, int, float, bool, type(None), AbsentType})
 _MANY_PAIRS: Final = 64

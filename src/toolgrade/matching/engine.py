@@ -27,7 +27,7 @@ from toolgrade.matching.any_order import Board, in_any_order, positions_left, to
 from toolgrade.matching.argument_pattern import ONE
 
 if TYPE_CHECKING:
-    from toolgrade.matching.slots import Slot
+    from toolgrade.matching.alignment import Slot
 
 
 def align(

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from toolgrade._internal.budget import current_budget
-from toolgrade.matching.alignment import CallItem, Matching
+from toolgrade.matching.alignment import CallItem, CallPattern, Matching, Slot
 from toolgrade.matching.argument_pattern import Template
 from toolgrade.matching.engine import align_slots
 from toolgrade.matching.json_compare import AbsentType
-from toolgrade.matching.slots import CallPattern, Slot
 
 _STEPS = 4
 """Steps of one comparison of an expected call with a called one."""

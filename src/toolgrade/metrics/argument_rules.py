@@ -11,10 +11,8 @@ from toolgrade._internal.options import require
 from toolgrade._internal.text import printable, short_json
 from toolgrade.calls import ToolCall
 from toolgrade.errors import ConfigurationError
-from toolgrade.matching.json_compare import json_equal
-from toolgrade.matching.redacted_values import has_mark
-from toolgrade.metrics.called_tools import call_finding
-from toolgrade.metrics.name_patterns import matches, read_patterns
+from toolgrade.matching.json_compare import has_mark, json_equal
+from toolgrade.metrics.called_tools import call_finding, matches, read_patterns
 from toolgrade.result import Finding, redact_at_path
 
 Path: TypeAlias = "str | tuple[str | int, ...]"

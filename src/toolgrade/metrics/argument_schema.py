@@ -13,11 +13,10 @@ from toolgrade._internal.json import to_json_value
 from toolgrade._internal.text import printable, short_json
 from toolgrade.calls import ToolCall, ToolSpec
 from toolgrade.cases import TestCase
-from toolgrade.expect.argument_validation import Fit, Schemas, Validation
+from toolgrade.expect.json_schema import Fit, Schemas, Validation
 from toolgrade.matching.json_compare import ABSENT
 from toolgrade.metrics.base import CallMetric
-from toolgrade.metrics.called_tools import call_finding, call_text, omission_warnings
-from toolgrade.metrics.case_fields import needed_tools, read_tools
+from toolgrade.metrics.called_tools import call_finding, call_text, needed_tools, omission_warnings, read_tools
 from toolgrade.metrics.measurement import Measurement, share_of_calls
 from toolgrade.result import Finding, redact_at_path
 

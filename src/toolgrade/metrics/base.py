@@ -18,7 +18,7 @@ from toolgrade._internal.options import label_text, read_share, require_flags
 from toolgrade.calls import ToolCall
 from toolgrade.cases import TestCase
 from toolgrade.errors import NotMeasuredError
-from toolgrade.metrics.case_fields import called_tools, run_notes
+from toolgrade.metrics.called_tools import called_tools, run_notes
 from toolgrade.metrics.measurement import Measurement, result_of
 from toolgrade.result import MetricResult
 

@@ -18,15 +18,15 @@ from toolgrade.calls import CallStatus, ToolCall, ToolEffect, ToolSpec
 from toolgrade.errors import ConfigurationError
 from toolgrade.matching.alignment import CallItem, Matching
 from toolgrade.metrics.call_items import called_item, expected_item, name_alone
-from toolgrade.metrics.called_tools import call_finding, call_text, inferred_success_warnings, status_of
-from toolgrade.metrics.case_fields import read_tools
+from toolgrade.metrics.called_tools import call_finding, call_text, inferred_success_warnings, read_tools, status_of
 from toolgrade.metrics.tool_effects import MAX_LISTED, ToolEffects, list_names, read_effects
 from toolgrade.result import Finding
 
 if TYPE_CHECKING:
-    from toolgrade._internal.regex import BoundedPattern
+    from toolgrade._internal.budget import BoundedPattern
     from toolgrade.expect.plan import Expectation
-    from toolgrade.matching.slots import CallPattern
+    from toolgrade.matching.alignment import CallPattern
+
 
 Only: TypeAlias = Literal["read", "write"]
 """The effect of the calls that are compared."""
@@ -211,7 +211,7 @@ def _read_error_pattern(pattern: object, *, ignore_failed: bool) -> BoundedPatte
     if not isinstance(pattern, str) or not pattern:
         expected = "error_pattern must be a regular expression for the answers of failed calls"
         raise ConfigurationError(f"{expected}, got {pattern!r}")
-    from toolgrade._internal.regex import BoundedPattern  # noqa: PLC0415 - loaded with the first pattern
+    from toolgrade._internal.budget import BoundedPattern  # noqa: PLC0415 - loaded with the first pattern
 
     return BoundedPattern(ERROR_TEXTS if pattern == "default" else pattern)
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from typing import Any, Final
+from collections.abc import Hashable, Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final
 
+from toolgrade._internal.options import require
 from toolgrade._internal.text import plural, printable, shorten
-from toolgrade.calls import CallStatus, ToolCall
-from toolgrade.matching.json_compare import frozen
-from toolgrade.matching.redacted_values import has_mark
+from toolgrade.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
+from toolgrade.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase, TestCase
+from toolgrade.errors import ConfigurationError, MissingFieldError
+from toolgrade.matching.json_compare import frozen, has_mark
 from toolgrade.result import Finding, FindingKind, redact_at_path
+
+if TYPE_CHECKING:
+    from toolgrade.expect.plan import Expectation
 
 FAILED: Final = frozenset({CallStatus.ERROR, CallStatus.INVALID_ARGUMENTS, CallStatus.UNKNOWN_TOOL})
 """Statuses of failed calls. A call that was rejected or cancelled, is pending or never ran is not a failure."""
@@ -95,3 +101,94 @@ def inferred_success_warnings(calls: Iterable[ToolCall]) -> list[str]:
 def _is_inferred_success(call: ToolCall) -> bool:
     execution = call.execution
     return execution is not None and execution.status is CallStatus.OK and not execution.executed
+
+
+def read_patterns(value: object, option: str) -> tuple[str, ...]:
+    """Return names or patterns.
+
+    Raises:
+        ConfigurationError: The value is not a list of non-empty strings.
+    """
+    patterns: tuple[Any, ...] = tuple(value) if isinstance(value, Iterable) else (value,)
+    valid = not isinstance(value, (str, bytes)) and all(isinstance(pattern, str) and pattern for pattern in patterns)
+    require(valid, f"{option} must be a list of tool names or patterns", value)
+    return patterns
+
+
+def matches(name: str, patterns: Sequence[str]) -> bool:
+    """Return whether a name equals or matches one of the patterns: `*`, `?` and `[...]` as in a shell; case counts."""
+    return first_match(name, patterns) is not None
+
+
+def first_match(name: str, patterns: Iterable[str]) -> str | None:
+    """Return the first pattern that a name equals or matches; `None` if there is none."""
+    return next((pattern for pattern in patterns if name == pattern or fnmatchcase(name, pattern)), None)
+
+
+def run_notes(case: TestCase) -> Sequence[str]:
+    """Return the notes on what the recording of a case lacks."""
+    return () if case.run is None else tuple(case.run.notes)
+
+
+def case_label(case: TestCase | ConversationalTestCase) -> str:
+    """Return ` of case 'id'`, or nothing if the case has neither id nor name."""
+    return f" of case {case.id or case.name!r}" if case.id or case.name else ""
+
+
+def check_case(case: object, metric: str) -> None:
+    """Raise `ConfigurationError` unless it is a case of a single question."""
+    if not isinstance(case, (LLMTestCase, MLLMTestCase)):
+        raise ConfigurationError(f"{metric} measures an LLMTestCase or MLLMTestCase, got {type(case).__name__}")
+
+
+def called_tools(case: TestCase, metric: str) -> list[ToolCall]:
+    """Return the called tools of a case.
+
+    Raises:
+        ConfigurationError: It is not a single-turn case.
+        MissingFieldError: The case has no `tools_called`.
+    """
+    check_case(case, metric)
+    if case.tools_called is None:
+        needs = f"{metric} needs tools_called{case_label(case)}"
+        raise MissingFieldError("; ".join([needs, *run_notes(case)[:1], "give the calls, or [] for none"]))
+    return case.tools_called
+
+
+def expectation_of(case: TestCase, metric: str) -> list[ToolCall] | Expectation:
+    """Return the expected tools of a case; a plan of calls without further rules is returned as their list.
+
+    Raises:
+        ConfigurationError: It is not a case of a single question.
+        MissingFieldError: The case has no `expected_tools`.
+    """
+    check_case(case, metric)
+    expected = case.expected_tools
+    if expected is None:
+        needs = f"{metric} needs expected_tools{case_label(case)}"
+        raise MissingFieldError(f"{needs}; give the calls, or [] for none")
+    if isinstance(expected, list):
+        return expected
+    from toolgrade.expect.plan import without_rules  # noqa: PLC0415 - loaded with the first plan
+
+    return without_rules(expected)
+
+
+def read_tools(option: Iterable[object] | None) -> tuple[ToolSpec, ...] | None:
+    """Return available tools as specs; `None` if they are not set."""
+    return None if option is None else tuple(map(read_tool_spec, option))
+
+
+def needed_tools(
+    option: Iterable[object] | None, case: TestCase | ConversationalTestCase, metric: str
+) -> tuple[ToolSpec, ...]:
+    """Return the available tools of a metric, by default those of the case.
+
+    Raises:
+        MissingFieldError: Neither the metric nor the case has tools.
+    """
+    tools = read_tools(case.available_tools if option is None else option)
+    if tools is None:
+        needs = f"{metric} needs available_tools{case_label(case)}, of the metric or of the case"
+        raise MissingFieldError(f"{needs}; give the tools, or [] for none")
+    return tools

@@ -16,7 +16,7 @@ from toolgrade.judge.questions import Judgement, JudgeQuestion, PartScore, Repli
 from toolgrade.metrics.base import Metric
 from toolgrade.metrics.measurement import Measurement, result_of
 from toolgrade.result import TOLERANCE, Finding, FindingKind, MetricResult, QuestionResult
-from toolgrade.stats.number_checks import mean_of
+from toolgrade.stats import mean_of
 
 _LONGEST_RATIONALE = 300
 _MOST_UNIT_SCORES = 10

@@ -29,11 +29,10 @@ from toolgrade.expect.plan import (
     single_calls,
     walk,
 )
-from toolgrade.matching.alignment import Alignment, CallItem, Matching
+from toolgrade.matching.alignment import Alignment, CallItem, CallPattern, Matching
 from toolgrade.matching.argument_pattern import Template
 from toolgrade.matching.json_compare import ABSENT, AbsentType
 from toolgrade.matching.plan import Layout, LayoutEntry, align_layout
-from toolgrade.matching.slots import CallPattern
 from toolgrade.metrics.call_items import called_item, expected_item, item_by_meaning
 from toolgrade.metrics.called_tools import step_of
 

@@ -19,13 +19,21 @@ from toolgrade.metrics.answers import answer_credit, contains_text
 from toolgrade.metrics.base import Metric
 from toolgrade.metrics.call_filter import CallFilter
 from toolgrade.metrics.call_items import Compare
-from toolgrade.metrics.called_tools import call_finding, has_succeeded
-from toolgrade.metrics.case_fields import called_tools, case_label, check_case, expectation_of, read_tools, run_notes
-from toolgrade.metrics.effect_alignment import TaskChanges, TurnMatches
-from toolgrade.metrics.effect_verbs import is_hand_over
+from toolgrade.metrics.called_tools import (
+    call_finding,
+    called_tools,
+    case_label,
+    check_case,
+    expectation_of,
+    has_succeeded,
+    matches,
+    read_patterns,
+    read_tools,
+    run_notes,
+)
+from toolgrade.metrics.effect_alignment import CaseChanges, TaskChanges, TurnMatches
 from toolgrade.metrics.measurement import Details, Measurement, result_of
-from toolgrade.metrics.name_patterns import matches, read_patterns
-from toolgrade.metrics.task_changes import CaseChanges
+from toolgrade.metrics.tool_effects import is_hand_over
 from toolgrade.metrics.wording import arithmetic, choice_lines, partial_comparison_warnings
 from toolgrade.result import Finding, MetricResult, display_value
 

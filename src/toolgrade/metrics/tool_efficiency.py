@@ -19,11 +19,12 @@ from toolgrade.metrics.called_tools import (
     has_failed,
     has_succeeded,
     identity_key,
+    matches,
     omission_warnings,
+    read_patterns,
     status_of,
 )
 from toolgrade.metrics.measurement import Details, Explanation, Measurement, share_of_calls
-from toolgrade.metrics.name_patterns import matches, read_patterns
 from toolgrade.result import Finding
 
 _FAILURES_BEFORE_REDUNDANT = 2

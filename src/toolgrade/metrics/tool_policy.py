@@ -13,10 +13,18 @@ from toolgrade.cases import TestCase
 from toolgrade.errors import ConfigurationError, InvalidDataError
 from toolgrade.metrics.argument_rules import ArgumentRule, Path, read_argument_rules
 from toolgrade.metrics.base import CallMetric
-from toolgrade.metrics.called_tools import call_finding, has_succeeded, in_same_step, omission_warnings, status_of
-from toolgrade.metrics.case_fields import case_label
+from toolgrade.metrics.called_tools import (
+    call_finding,
+    case_label,
+    first_match,
+    has_succeeded,
+    in_same_step,
+    matches,
+    omission_warnings,
+    read_patterns,
+    status_of,
+)
 from toolgrade.metrics.measurement import Measurement, share_of_calls
-from toolgrade.metrics.name_patterns import first_match, matches, read_patterns
 from toolgrade.result import Finding
 
 APPROVED = "approved_calls"

@@ -11,7 +11,7 @@ from toolgrade.calls import ToolCall, ToolSpec
 from toolgrade.cases import ConversationalTestCase
 from toolgrade.errors import ConfigurationError
 from toolgrade.metrics.base import Metric
-from toolgrade.metrics.case_fields import needed_tools, read_tools
+from toolgrade.metrics.called_tools import needed_tools, read_tools
 from toolgrade.metrics.measurement import Measurement, result_of
 from toolgrade.result import MetricResult
 

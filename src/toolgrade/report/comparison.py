@@ -9,7 +9,7 @@ from toolgrade._internal.json import json_text, replace_nonfinite, to_json_value
 from toolgrade._internal.options import require
 from toolgrade._internal.text import difference_text, number_text, plural
 from toolgrade.result import FindingKind, ResultStatus
-from toolgrade.stats.bootstrap import Interval
+from toolgrade.stats import Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

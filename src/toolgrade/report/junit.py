@@ -17,13 +17,15 @@ from toolgrade.report.redaction import redact
 from toolgrade.report.report import CaseResult, MetricSummary, Report, TrialSummary
 from toolgrade.report.terminal.results import result_text
 from toolgrade.report.text.first_problem import first_problem
-from toolgrade.report.text.ordering import Entry, Verdict, result_verdict
 from toolgrade.report.text.phrases import (
+    Entry,
+    Verdict,
     flaky_text,
     interval_text,
     number_or_dash,
     one_line,
     pass_at_k_rows,
+    result_verdict,
     score_text,
 )
 from toolgrade.result import ResultStatus

@@ -18,9 +18,7 @@ from toolgrade.redact import DEFAULT
 from toolgrade.report.comparison import CaseChange, CaseGap, Comparison, MetricComparison, case_label
 from toolgrade.report.report import CaseResult, Report
 from toolgrade.result import MetricResult
-from toolgrade.stats.bootstrap import RESAMPLES
-from toolgrade.stats.number_checks import mean_of
-from toolgrade.stats.paired import holm, mcnemar, mean_difference, mean_difference_interval, sign_flip
+from toolgrade.stats import RESAMPLES, holm, mcnemar, mean_difference, mean_difference_interval, mean_of, sign_flip
 
 Difference: TypeAlias = Literal["judge", "prompts", "threshold", "options"]
 """A difference between two evaluations that makes their scores incomparable: the judge (its model or number of

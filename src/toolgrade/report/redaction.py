@@ -21,7 +21,7 @@ from toolgrade.matching.json_compare import ABSENT, Difference
 from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.report.comparison import CaseChange, CaseGap, Comparison, MetricComparison
 from toolgrade.report.report import CaseResult, MetricSummary, Report, case_names
-from toolgrade.report.text.ordering import Entry
+from toolgrade.report.text.phrases import Entry
 from toolgrade.result import Finding, MetricResult, QuestionResult, UnitResult, redact_at_path
 
 Data = TypeVar("Data")

@@ -24,8 +24,7 @@ from toolgrade.expect.plan import expected_names
 from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.report.comparison import Comparison
 from toolgrade.result import MetricResult, ResultStatus
-from toolgrade.stats.intervals import mean_interval, rate_interval
-from toolgrade.stats.trials import pass_at_k, pass_hat_k
+from toolgrade.stats import mean_interval, pass_at_k, pass_hat_k, rate_interval
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from toolgrade._internal.json import JsonObject, json_text
 from toolgrade._internal.options import require
-from toolgrade._internal.per_loop import PerLoop
+from toolgrade._internal.sync_bridge import PerLoop
 from toolgrade._internal.text import plural
 from toolgrade.errors import ConfigurationError, JudgeError, JudgeOutcome
 from toolgrade.judge.cache import PendingBatch, SqliteCache
 from toolgrade.judge.openai.client import OpenAIJudge
 from toolgrade.judge.openai.wire import object_or_empty, objects_in, quote, read_object
 from toolgrade.judge.protocol import Prompt, Reply, TextModel
-from toolgrade.stats.number_checks import check_positive
+from toolgrade.stats import check_positive
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

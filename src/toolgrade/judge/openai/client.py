@@ -32,7 +32,7 @@ from urllib.parse import urlsplit
 from toolgrade._internal.json import JsonObject, to_json_value
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.options import require
-from toolgrade._internal.per_loop import PerLoop
+from toolgrade._internal.sync_bridge import PerLoop
 from toolgrade.errors import ConfigurationError, JudgeError, JudgeOutcome, MissingPackageError
 from toolgrade.judge.cost import (
     CHARACTERS_PER_TOKEN,

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
-from toolgrade._internal.markers import REDACTED
+from toolgrade._internal.json import REDACTED
 
 Hook: TypeAlias = Callable[[Any], Awaitable[None]]
 """Gets a request or a response of the HTTP client."""

@@ -13,6 +13,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache, partial
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -23,18 +24,20 @@ from markupsafe import Markup
 from toolgrade._internal.atomic_files import atomic_write
 from toolgrade._internal.json import json_text
 from toolgrade._internal.options import require
-from toolgrade._internal.text import plural, printable_lines, short_json, shorten
+from toolgrade._internal.text import number_text, plural, printable_lines, short_json, shorten
 from toolgrade.calls import Execution
 from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.report.comparison import Comparison, MetricComparison
 from toolgrade.report.html import messages
 from toolgrade.report.html.cases import MOST_TAGS, case_anchors, case_view
 from toolgrade.report.html.totals import Places, breakable, headline, histogram, segments, shade
-from toolgrade.report.redaction import redact, redact_content
+from toolgrade.report.redaction import redact, redact_content, redact_entry
 from toolgrade.report.report import CaseResult, Report
-from toolgrade.report.text import first_problem, ordering, phrases
+from toolgrade.report.text import phrases
 from toolgrade.report.text.agent_table import MOST_GOLDENS, agent_table
 from toolgrade.report.text.breakdown import changes_by_tool, warning_kinds
+from toolgrade.report.text.first_problem import case_problem, first_problem
+from toolgrade.report.text.phrases import entries_of, is_bad, worst_first
 
 _MAX_FILTER_TAGS = 200
 _LONGEST_NAME = 120
@@ -80,7 +83,7 @@ def render_html(
     report = redact(report, redactor)
     comparison = redact(baseline, redactor)
     regressed = {change.index_b for metric in _compared(comparison) for change in (*metric.regressions, *metric.lost)}
-    ordered = sorted(report.cases, key=lambda case: (case.index not in regressed, *ordering.worst_case_first(case)))
+    ordered = sorted(report.cases, key=lambda case: (case.index not in regressed, *phrases.worst_case_first(case)))
     cases = ordered[: limit or None]  # 0 means all
     tags, tag_places = _tags(cases, redactor)
     toolsets: dict[str, dict[str, Any]] = {}
@@ -226,7 +229,7 @@ def page_template(name: str) -> Template:
         undefined=StrictUndefined,
     )
     functions: tuple[Callable[..., Any], ...] = (
-        *(ordering.case_verdict, ordering.result_verdict, first_problem.case_problem, json_text, short_json),
+        *(phrases.case_verdict, phrases.result_verdict, case_problem, json_text, short_json),
         *(messages.value_text, phrases.judge_facts),
         *(messages.problem_text, messages.is_failure, messages.count_calls, messages.handoff_text, breakable, shade),
         *(phrases.number_or_dash, phrases.percent, phrases.interval_text, phrases.comparison_cells),
@@ -245,6 +248,48 @@ def page_template(name: str) -> Template:
         "most_tags": MOST_TAGS,
         "no_execution": Execution(),
         "totals_only": phrases.TOTALS_ONLY,
-        "verdicts": ordering.VERDICTS,
+        "verdicts": phrases.VERDICTS,
     }
     return environment.get_template(name, globals=constants)
+
+
+_MOST_CASES = 10
+"""Cases that are listed."""
+
+
+def report_fragment(report: Report) -> str:
+    """Return the totals by metric and the worst cases as two tables; all text of the cases is redacted and escaped.
+
+    Several agents stand side by side.
+    """
+    bad = sorted((entry for entry in entries_of(report) if is_bad(entry[1])), key=worst_first)
+    listed = map(redact_entry, bad[:_MOST_CASES])  # notebooks save what they show
+    cases = [[case.label, result.metric, _number(result.score), first_problem(result)] for case, result in listed]
+    parts = [_totals(report)]
+    if cases:
+        parts.append(_table(["case", "metric", "score", "first problem"], cases))
+    if len(bad) > _MOST_CASES:
+        parts.append(f"<p>and {plural(len(bad) - _MOST_CASES, 'other result')} that did not pass</p>")
+    return "\n".join(parts)
+
+
+def _totals(report: Report) -> str:
+    agents = agent_table(report)
+    if agents is not None:
+        rows = [[row.title, *map("; ".join, row.cells)] for row in agents.metrics]
+        return f"{_table(['metric', *map(redact, agents.agents)], rows)}\n<p>{escape(agents.legend)}</p>"
+    totals = [
+        [one.metric, _number(one.mean), *map(str, (one.passed, one.failed, one.skipped, one.errored))]
+        for one in report.summaries
+    ]
+    return _table(["metric", "mean", "passed", "failed", "skipped", "errors"], totals)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else number_text(value)
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    titles = "".join(f"<th>{escape(title)}</th>" for title in head)
+    lines = ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows]
+    return "\n".join([f"<table><thead><tr>{titles}</tr></thead><tbody>", *lines, "</tbody></table>"])

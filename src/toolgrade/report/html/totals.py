@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from toolgrade._internal.text import plural, printable
 from toolgrade.report.report import Report
 from toolgrade.report.text.breakdown import Matrix, ToolLine, ToolTable, breakdowns, tool_matrix
-from toolgrade.report.text.ordering import VERDICTS, Verdict, case_verdict
+from toolgrade.report.text.phrases import VERDICTS, Verdict, case_verdict
 from toolgrade.result import MetricResult
 
 _WIDTH = 1000

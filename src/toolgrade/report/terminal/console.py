@@ -19,8 +19,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from toolgrade.report.text.ordering import Verdict
-from toolgrade.stats.bootstrap import Interval
+from toolgrade.report.text.phrases import Verdict
+from toolgrade.stats import Interval
 
 NARROW = 60
 """Columns below which a table has no room for its cells, so that these are printed below each other."""

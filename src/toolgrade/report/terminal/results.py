@@ -13,15 +13,13 @@ from toolgrade._internal.text import join_first, plural, printable
 from toolgrade.cases import AnyCase
 from toolgrade.report.redaction import redact, redact_entry
 from toolgrade.report.report import CaseResult, MetricSummary, Report, TrialSummary
-from toolgrade.report.terminal.agent_table import print_agents
 from toolgrade.report.terminal.console import FIRST_COLUMN, NARROW, VERDICT_STYLES, Name, Screen, alarm, make_table
-from toolgrade.report.terminal.tool_table import print_tools
+from toolgrade.report.terminal.tool_table import print_agents, print_tools
 from toolgrade.report.text import phrases
 from toolgrade.report.text.agent_table import agent_table
 from toolgrade.report.text.breakdown import warning_kinds
 from toolgrade.report.text.first_problem import first_problem
-from toolgrade.report.text.ordering import Entry, entries_of, result_verdict, worst_first
-from toolgrade.report.text.phrases import number_or_dash, one_line
+from toolgrade.report.text.phrases import Entry, entries_of, number_or_dash, one_line, result_verdict, worst_first
 from toolgrade.report.text.side_by_side import CallRow, Mark, rows
 from toolgrade.result import MetricResult
 

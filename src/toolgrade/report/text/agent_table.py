@@ -10,8 +10,7 @@ from toolgrade._internal.text import hundredths_text, plural
 from toolgrade.report.comparison import Comparison, MetricComparison
 from toolgrade.report.pairing import compare_agents
 from toolgrade.report.report import CaseResult, MetricSummary, Report, TrialSummary
-from toolgrade.report.text.ordering import VERDICTS, Verdict, case_verdict
-from toolgrade.report.text.phrases import p_legend, p_text, signed_text
+from toolgrade.report.text.phrases import VERDICTS, Verdict, case_verdict, p_legend, p_text, signed_text
 
 MOST_GOLDENS = 50
 """Goldens that Markdown and the page list; the terminal has an option."""

@@ -19,8 +19,7 @@ from toolgrade.matching.alignment import Alignment
 from toolgrade.matching.json_compare import ABSENT
 from toolgrade.report.comparison import CaseChange
 from toolgrade.report.report import CaseResult, Report
-from toolgrade.report.text.ordering import entries_of
-from toolgrade.report.text.phrases import one_line, value_text
+from toolgrade.report.text.phrases import entries_of, one_line, value_text
 from toolgrade.result import Finding, FindingKind
 
 _LONGEST_NAME = 120

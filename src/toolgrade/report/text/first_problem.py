@@ -17,8 +17,7 @@ from toolgrade._internal.text import shorten
 from toolgrade.matching.alignment import Alignment
 from toolgrade.matching.json_compare import ABSENT
 from toolgrade.report.report import CaseResult
-from toolgrade.report.text.ordering import VERDICTS, result_verdict
-from toolgrade.report.text.phrases import one_line, value_text
+from toolgrade.report.text.phrases import VERDICTS, one_line, result_verdict, value_text
 from toolgrade.result import Finding, FindingKind, MetricResult, ResultStatus
 
 _MAX_NAME = 60

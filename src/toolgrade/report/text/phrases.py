@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from toolgrade._internal.text import hundredths_text, number_text, plural, printable, short_json, shorten
 from toolgrade.matching.argument_pattern import ValuePattern, json_of
 from toolgrade.report.comparison import Comparison, MetricComparison
-from toolgrade.report.report import Flaky, MetricSummary, Report, TrialSummary
-from toolgrade.result import MetricResult
-from toolgrade.stats.bootstrap import Interval
+from toolgrade.report.report import CaseResult, Flaky, MetricSummary, Report, TrialSummary
+from toolgrade.result import MetricResult, ResultStatus
+from toolgrade.stats import Interval
 
 INTERRUPTED = "Interrupted: stopped before all cases were measured. All numbers cover the cases measured until then."
 TOTALS_ONLY = "The results of single cases are not in this report; read them where they were written."
@@ -198,3 +198,55 @@ def pass_at_k_rows(summary: TrialSummary) -> Iterator[tuple[str, str, str, str]]
 def flaky_text(flaky: Flaky) -> str:
     """Return a golden with how many of its trials passed: `refund (3 of 5 passed)`."""
     return f"{one_line(flaky.name, _LONGEST_NAME)} ({flaky.passed} of {flaky.scored} passed)"
+
+
+Verdict: TypeAlias = Literal["error", "failed", "passed", "skipped"]
+"""Outcome of a result or of a case."""
+
+VERDICTS: tuple[Verdict, ...] = ("error", "failed", "passed", "skipped")
+"""The verdicts, the worst first."""
+
+_RANKS = {"error": 0, "skipped": 2}
+
+Entry: TypeAlias = tuple[CaseResult, MetricResult]
+"""A result with its case."""
+
+
+def entries_of(report: Report) -> list[Entry]:
+    """Return all results with their cases; none of a report of totals, which views show without them."""
+    return [] if report.totals else list(report.results())
+
+
+def result_verdict(result: MetricResult) -> Verdict:
+    """Return the outcome of a result in one word."""
+    if result.passed is not None:
+        return "passed" if result.passed else "failed"
+    return "skipped" if result.status is ResultStatus.SKIPPED else "error"
+
+
+def case_verdict(case: CaseResult) -> Verdict:
+    """Return the worst verdict of any metric on a case."""
+    verdicts: list[Verdict] = [result_verdict(result) for result in case.own_results]
+    return min(verdicts, key=VERDICTS.index) if verdicts else "skipped"
+
+
+def worst_first(entry: Entry) -> tuple[int, float, int]:
+    """Return a sort key: the worst results first; ties by position."""
+    case, result = entry
+    return *severity(result), case.index
+
+
+def severity(result: MetricResult) -> tuple[int, float]:
+    """Return a sort key: results that could not be measured, then by score, skipped ones last."""
+    return _RANKS.get(result_verdict(result), 1), result.score or 0.0
+
+
+def worst_case_first(case: CaseResult) -> tuple[int, float, int]:
+    """Return a sort key for cases: the worst verdict, then the lowest score, then the position."""
+    scores = [result.score for result in case.own_results if result.score is not None]
+    return VERDICTS.index(case_verdict(case)), min(scores, default=0.0), case.index
+
+
+def is_bad(result: MetricResult) -> bool:
+    """Return whether a result fails a case: it is below the threshold or not measured. Skipped is neither."""
+    return result_verdict(result) in {"error", "failed"}

@@ -12,8 +12,7 @@ from toolgrade.cases import AnyCase, LLMTestCase, MLLMTestCase
 from toolgrade.expect.plan import expected_names
 from toolgrade.matching.alignment import Alignment, Pair
 from toolgrade.matching.argument_pattern import ValuePattern, fits
-from toolgrade.matching.json_compare import ABSENT, Difference
-from toolgrade.matching.redacted_values import has_mark
+from toolgrade.matching.json_compare import ABSENT, Difference, has_mark
 from toolgrade.report.text.phrases import one_line, value_text
 from toolgrade.result import MetricResult
 
