@@ -23,8 +23,8 @@ from toolgrade import (
 )
 from toolgrade.calls import Execution, ToolSpec
 from toolgrade.cases import Handoff
-from toolgrade.report import CaseResult, Comparison, MetricComparison, MetricSummary, Report, TrialSummary
-from toolgrade.report.comparison import CaseChange, CaseGap
+from toolgrade.report import CaseResult, Comparison, MetricSummary, Report, TrialSummary
+from toolgrade.report.comparison import CaseChange, CaseGap, MetricComparison
 from toolgrade.report.report import Flaky
 from toolgrade.result import Finding, QuestionResult, UnitResult
 

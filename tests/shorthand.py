@@ -1,11 +1,17 @@
-"""Recorded calls in a few letters: `look(1):error=full@2` is a call of `look` with n=1 that failed, in step 2."""
+"""Recorded calls in a few letters: `look(1):error=full@2` is a call of `look` with n=1 that failed, in step 2.
+
+`align` aligns two lists of calls and unpacks the result.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from toolgrade import Execution, TaskSuccessMetric, ToolCall
+from toolgrade.matching.alignment import Alignment, CallItem
+from toolgrade.matching.engine import align_list
 
 _FORM = re.compile(r"(?P<name>\w+)(?:\((?P<n>\w*)\))?(?::(?P<status>\w+))?(?:=(?P<error>\w+))?(?:@(?P<step>\d+))?")
 
@@ -35,3 +41,8 @@ def _call(word: str) -> ToolCall:
     return ToolCall(
         name=match["name"], input_parameters=arguments, execution=Execution(**fields) if is_recorded else None
     )
+
+
+def align(expected: Sequence[CallItem], called: Sequence[CallItem], **options: bool) -> Alignment:
+    """Return the best alignment of two lists of calls."""
+    return align_list(expected, called, **options).alignment()

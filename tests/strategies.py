@@ -12,7 +12,8 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from toolgrade import CallOrigin, CallStatus, ToolCall, ToolCallType
+from toolgrade import CallStatus, ToolCall, ToolCallType
+from toolgrade.calls import CallOrigin
 from toolgrade.matching.alignment import CallItem
 from toolgrade.matching.json_compare import ABSENT
 

@@ -14,20 +14,10 @@ from hypothesis import strategies as st
 
 from oracles import camel_form, fields_set
 from strategies import call_fields, calls
-from toolgrade import (
-    CallStatus,
-    Execution,
-    InvalidDataError,
-    LLMTestCase,
-    Problem,
-    ToolCall,
-    ToolCallType,
-    ToolEffect,
-    ToolSpec,
-)
+from toolgrade import CallStatus, Execution, InvalidDataError, LLMTestCase, Problem, ToolCall, ToolCallType, ToolSpec
 from toolgrade._internal.json import to_json_value
 from toolgrade._internal.model import set_fields
-from toolgrade.calls import read_tool_spec
+from toolgrade.calls import ToolEffect, read_tool_spec
 from toolgrade.expect import AnyOf, Approx
 
 

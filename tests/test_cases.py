@@ -24,7 +24,6 @@ from strategies import (
     run_fields,
 )
 from toolgrade import (
-    CallOrigin,
     CallStatus,
     ConversationalTestCase,
     Execution,
@@ -38,11 +37,11 @@ from toolgrade import (
     RunStatus,
     ToolCall,
     ToolCallType,
-    ToolEffect,
     ToolgradeWarning,
     ToolSpec,
     Turn,
 )
+from toolgrade.calls import CallOrigin, ToolEffect
 
 FIELDS: dict[Any, st.SearchStrategy[dict[str, Any]]] = {
     LLMTestCase: case_fields,

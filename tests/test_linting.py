@@ -34,7 +34,8 @@ from toolgrade.expect import (
     Superset,
     Unordered,
 )
-from toolgrade.linting import LintKind, LintReport, lint
+from toolgrade.linting import lint
+from toolgrade.linting.findings import LintKind, LintReport
 from toolgrade.linting.run import read_tools
 
 BOOK = {

@@ -13,17 +13,8 @@ from toolgrade._internal.lazy_imports import lazy_getattr
 if TYPE_CHECKING:
     __version__: str
     from toolgrade.analysis.comparison import compare
-    from toolgrade.analysis.validation import MetricValidity, Validity, validate
-    from toolgrade.calls import (
-        CallOrigin,
-        CallStatus,
-        Execution,
-        ToolCall,
-        ToolCallParams,
-        ToolCallType,
-        ToolEffect,
-        ToolSpec,
-    )
+    from toolgrade.analysis.validation import validate
+    from toolgrade.calls import CallStatus, Execution, ToolCall, ToolCallParams, ToolCallType, ToolSpec
     from toolgrade.capture.observation.decorator import observe
     from toolgrade.cases import (
         ConversationalTestCase,
@@ -55,7 +46,6 @@ if TYPE_CHECKING:
     from toolgrade.formats.records import case_from_record
     from toolgrade.inputs import read_cases
     from toolgrade.judge import Judge
-    from toolgrade.matching import Alignment, Pair
     from toolgrade.metrics import (
         ArgumentSchemaMetric,
         Metric,
@@ -67,19 +57,13 @@ if TYPE_CHECKING:
         ToolRecoveryMetric,
         ToolUseMetric,
     )
-    from toolgrade.report import (
-        CaseResult,
-        Comparison,
-        MetricComparison,
-        MetricSummary,
-        Report,
-    )
+    from toolgrade.report import CaseResult, Comparison, MetricSummary, Report
     from toolgrade.result import Finding, MetricResult, ResultStatus
 
 _NAMES = {
     "analysis.comparison": "compare",
-    "analysis.validation": "MetricValidity Validity validate",
-    "calls": "CallOrigin CallStatus Execution ToolCall ToolCallParams ToolCallType ToolEffect ToolSpec",
+    "analysis.validation": "validate",
+    "calls": "CallStatus Execution ToolCall ToolCallParams ToolCallType ToolSpec",
     "capture.observation.decorator": "observe",
     "cases": "ConversationalTestCase Handoff LLMTestCase MLLMImage MLLMTestCase Run RunStatus Turn",
     "dataset": "Golden write_cases",
@@ -92,13 +76,12 @@ _NAMES = {
     "formats.messages.read": "run_from_messages",
     "formats.records": "case_from_record",
     "judge": "Judge",
-    "matching": "Alignment Pair",
     "metrics": (
         "ArgumentSchemaMetric Metric TaskSuccessMetric "
         "ToolCorrectnessMetric ToolEfficiencyMetric ToolErrorRate ToolPolicyMetric ToolRecoveryMetric "
         "ToolUseMetric"
     ),
-    "report": "CaseResult Comparison MetricComparison MetricSummary Report",
+    "report": "CaseResult Comparison MetricSummary Report",
     "result": "Finding MetricResult ResultStatus",
 }
 """The public names by the module that holds them."""
@@ -106,9 +89,7 @@ _NAMES = {
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "Alignment",
     "ArgumentSchemaMetric",
-    "CallOrigin",
     "CallStatus",
     "CaseResult",
     "Comparison",
@@ -128,15 +109,12 @@ __all__ = [
     "MLLMTestCase",
     "Metric",
     "MetricAssertionError",
-    "MetricComparison",
     "MetricResult",
     "MetricSummary",
-    "MetricValidity",
     "MissingFieldError",
     "MissingPackageError",
     "NotMeasuredError",
     "NothingRecordedError",
-    "Pair",
     "Problem",
     "Report",
     "ResultStatus",
@@ -147,7 +125,6 @@ __all__ = [
     "ToolCallParams",
     "ToolCallType",
     "ToolCorrectnessMetric",
-    "ToolEffect",
     "ToolEfficiencyMetric",
     "ToolErrorRate",
     "ToolPolicyMetric",
@@ -157,7 +134,6 @@ __all__ = [
     "ToolgradeError",
     "ToolgradeWarning",
     "Turn",
-    "Validity",
     "__version__",
     "assert_test",
     "case_from_record",

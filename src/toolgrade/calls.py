@@ -371,14 +371,11 @@ AvailableTools = Annotated[list[ToolSpec], BeforeValidator(_specs)]
 Execution.model_rebuild()
 
 __all__ = [
-    "Arguments",
-    "CallOrigin",
     "CallStatus",
     "Execution",
     "ToolCall",
     "ToolCallParams",
     "ToolCallType",
-    "ToolEffect",
     "ToolSpec",
     "read_tool_spec",
 ]

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from toolgrade.expect.matcher import Matcher
 
 __all__ = [
-    "AnyCase",
     "ConversationalTestCase",
     "Handoff",
     "LLMTestCase",
@@ -43,7 +42,6 @@ __all__ = [
     "MLLMTestCase",
     "Run",
     "RunStatus",
-    "TestCase",
     "Turn",
 ]
 

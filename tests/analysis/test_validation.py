@@ -21,9 +21,9 @@ from toolgrade import (
     ToolCorrectnessMetric,
     ToolEfficiencyMetric,
     ToolRecoveryMetric,
-    Validity,
     validate,
 )
+from toolgrade.analysis.validation import Validity
 from toolgrade.stats import auc, auc_interval
 
 

@@ -14,17 +14,8 @@ from typing import Any
 
 import pytest
 
-from toolgrade import (
-    CallOrigin,
-    CallStatus,
-    LLMTestCase,
-    Run,
-    RunStatus,
-    ToolCall,
-    ToolCallType,
-    ToolCorrectnessMetric,
-    observe,
-)
+from toolgrade import CallStatus, LLMTestCase, Run, RunStatus, ToolCall, ToolCallType, ToolCorrectnessMetric, observe
+from toolgrade.calls import CallOrigin
 from toolgrade.capture import JsonlSink, Request, RunBuilder, current_run, record
 from toolgrade.compat.deepeval.tracing import update_current_span
 from toolgrade.errors import ConfigurationError, NothingRecordedError

@@ -13,7 +13,7 @@ import pytest
 from toolgrade import observe
 from toolgrade.capture import Request, builder, call_builder, current_run, record, recorder, records, request_pairing
 from toolgrade.capture.observation import decorator, spans
-from toolgrade.testing import ADD, sample_runs
+from toolgrade.testing import ADD
 
 MODULES = (builder, call_builder, recorder, records, request_pairing, spans, decorator)
 
@@ -219,8 +219,3 @@ def test_many_requests_of_a_wrong_type_are_one_warning() -> None:
         agent("hi")
 
     assert recording.last_run.warnings == ["requests[0] must be a Request, got 'x'; 200,000 requests left out"]
-
-
-def test_sample_runs_have_no_such_warnings() -> None:
-    """Correct types are stored as they are."""
-    assert not any(run.warnings for run in sample_runs().values())

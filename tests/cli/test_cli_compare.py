@@ -16,7 +16,7 @@ from command_runner import RUNNER
 from processes import COMMAND, assert_golden, run_python, toolgrade_score
 from toolgrade import LLMTestCase, Report, ToolCall, ToolCorrectnessMetric, ToolEfficiencyMetric, compare, evaluate
 from toolgrade.cli.main import main
-from toolgrade.report.terminal import print_comparison
+from toolgrade.report.terminal.comparison_table import print_comparison
 from toolgrade.report.terminal.console import make_console
 
 FORBIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")

@@ -14,7 +14,8 @@ from pydantic import BaseModel
 
 from judging import Messages, evidence_text, needs_openai
 from toolgrade.compat.gllm_evals import DeepEvalToolCorrectnessMetric
-from toolgrade.judge import BatchOptions, Judge, JudgeLike, Prompt, Reply
+from toolgrade.judge import BatchOptions, Judge, Prompt, Reply
+from toolgrade.judge.judge import JudgeLike
 from toolgrade.judge.openai import OpenAIJudge
 from toolgrade.testing import FakeOpenAI, JudgeContract
 from toolgrade.testing.judge_contract import Answer

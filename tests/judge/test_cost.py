@@ -15,8 +15,8 @@ from toolgrade import (
     ToolCall,
     ToolCorrectnessMetric,
 )
-from toolgrade.judge import Judge, Price, Prompt, Reply
-from toolgrade.judge.cost import CostEstimate, SpendingLimit, Spent
+from toolgrade.judge import Judge, Prompt, Reply
+from toolgrade.judge.cost import CostEstimate, Price, SpendingLimit, Spent
 from toolgrade.judge.openai import OpenAIJudge
 from toolgrade.testing import sample_prompt
 

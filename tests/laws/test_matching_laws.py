@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles import call_similarity, equal, outputs_equal, ranks
+from shorthand import align
 from strategies import argument_items, called_items, expected_items, full_items, sides, text_items
-from toolgrade.matching import Alignment, align
-from toolgrade.matching.alignment import CallItem, Denominator
+from toolgrade.matching.alignment import Alignment, CallItem, Denominator
 from toolgrade.matching.json_compare import ABSENT
 
 Sides = tuple[list[CallItem], list[CallItem]]

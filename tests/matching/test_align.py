@@ -15,10 +15,10 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from oracles import call_similarity, equal_pairs
+from shorthand import align
 from toolgrade.errors import LimitError
-from toolgrade.matching import Alignment, align
 from toolgrade.matching import call_similarity as call_similarity_module
-from toolgrade.matching.alignment import CallItem, Denominator
+from toolgrade.matching.alignment import Alignment, CallItem, Denominator
 from toolgrade.matching.json_compare import ABSENT
 
 

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
+from shorthand import align
 from toolgrade import LLMTestCase, ToolCall, ToolCallParams, ToolCorrectnessMetric
 from toolgrade._internal.json import REDACTED
-from toolgrade.matching import align
 from toolgrade.matching.alignment import CallItem
 from toolgrade.matching.json_compare import ABSENT
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from shorthand import calls_from
-from toolgrade import CallStatus, ConfigurationError, ToolCall, ToolEffect
+from toolgrade import CallStatus, ConfigurationError, ToolCall
+from toolgrade.calls import ToolEffect
 from toolgrade.matching.engine import align_list
 from toolgrade.metrics.call_filter import UNDONE, CallFilter, ComparedCalls
 from toolgrade.metrics.call_items import called_item, expected_item

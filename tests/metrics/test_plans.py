@@ -6,15 +6,8 @@ from typing import Any
 
 import pytest
 
-from toolgrade import (
-    LLMTestCase,
-    MetricResult,
-    Run,
-    ToolCall,
-    ToolCorrectnessMetric,
-    ToolEffect,
-    evaluate,
-)
+from toolgrade import LLMTestCase, MetricResult, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade.calls import ToolEffect
 from toolgrade.expect import Alternatives, Approx, Expect, Forbid, Glob, Ignore, OneOf, Parallel, Plan, Regex
 
 EXACT = {"should_exact_match": True}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from toolgrade import ConfigurationError, ToolCall, ToolEffect, ToolSpec
+from toolgrade import ConfigurationError, ToolCall, ToolSpec
+from toolgrade.calls import ToolEffect
 from toolgrade.metrics.tool_effects import ToolEffects, guess_effect, read_effects, split_name
 
 READ, WRITE = ToolEffect.READ, ToolEffect.WRITE

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from toolgrade.cases import Run
-from toolgrade.testing import ADD, BOOM, AdapterContract, AgentTool, AskFor, HandOff, Scene, ToolDouble, flaky_tool
+from toolgrade.testing import ADD, BOOM, AdapterContract, AgentTool, AskFor, HandOff, Scene, ToolDouble
 from toolgrade.testing.scripted_model import StepLike
-from toolgrade.testing.tool_doubles import FILL, PAY, PICTURE, SLOW
+from toolgrade.testing.tool_doubles import FILL, PAY, PICTURE, SLOW, flaky_tool
 
 Make: TypeAlias = Callable[[], Scene]
 """Makes a scene anew, since a tool may remember."""

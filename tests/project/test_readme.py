@@ -16,7 +16,7 @@ from toolgrade import Golden, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric,
 from toolgrade.cli.main import main
 from toolgrade.formats.messages.read import FORMATS as MESSAGES
 from toolgrade.formats.traces.read import TRACE_FORMATS
-from toolgrade.linting import LintKind
+from toolgrade.linting.findings import LintKind
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GUIDE = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")

@@ -25,8 +25,9 @@ from toolgrade import (
     ToolEfficiencyMetric,
     evaluate,
 )
-from toolgrade.report.terminal import print_report, print_result
+from toolgrade.report.terminal import print_report
 from toolgrade.report.terminal.console import Name, make_console
+from toolgrade.report.terminal.results import print_result
 
 #: Text as an attacker, or an unlucky model, would write it: markup, colours, a bell, C1 codes, reversed writing.
 HOSTILE = "[red]x[/red] \x1b[31m\x1b]0;t\x07 \x9b31m \u202eabc\u2066 \r\n\t\x00\x7f\u2028 :smile: \U000e0041"

@@ -11,7 +11,7 @@ from typing import ClassVar
 import pytest
 
 from toolgrade.calls import ToolCall
-from toolgrade.cases import Run, RunStatus
+from toolgrade.cases import Run
 from toolgrade.errors import ToolgradeError
 from toolgrade.testing import (
     ADD,
@@ -22,13 +22,11 @@ from toolgrade.testing import (
     Recorded,
     Scene,
     ScriptedModel,
-    ScriptEndedError,
     Step,
-    flaky_tool,
-    sample_runs,
 )
 from toolgrade.testing.contract import check_contract
-from toolgrade.testing.tool_doubles import HangingTool
+from toolgrade.testing.scripted_model import ScriptEndedError
+from toolgrade.testing.tool_doubles import HangingTool, flaky_tool
 from toy_framework import PlainContract, Recorder
 from wrong_adapters import MUTANTS, AddsDefaults
 
@@ -280,26 +278,3 @@ def test_a_hanging_tool_ends_when_released() -> None:
         hanging.release()
 
     assert (is_running, future.result(), asyncio.run(hanging.tool.coroutine(2))) == (True, "hung 1", "hung 2")
-
-
-# Sample runs
-
-
-def test_sample_runs_match_their_names() -> None:
-    """One for each status of runs and calls, without warnings, and deterministic."""
-    runs = sample_runs()
-
-    statuses = {
-        call.execution.status.value for run in runs.values() for call in run.calls if call.execution is not None
-    }
-    assert {name: run.status for name, run in runs.items() if run.status is not RunStatus.OK} == {
-        "interrupted": RunStatus.INTERRUPTED,
-        "stopped": RunStatus.STOPPED,
-    }
-    assert statuses == {"ok", "error", "unknown_tool", "pending", "cancelled"}
-    assert [call.name for call in runs["parallel"].tools_called] == ["slow", "slow", "add"]
-    assert [call.name for call in runs["handoff"].tools_called] == ["add"]
-    assert all(run.warnings == [] for run in runs.values())
-    assert {name: run.to_dict() for name, run in sample_runs().items()} == {
-        name: run.to_dict() for name, run in runs.items()
-    }

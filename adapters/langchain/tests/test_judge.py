@@ -14,7 +14,8 @@ from langchain_core.runnables import RunnableLambda
 from lc_agents import ScriptedModel
 
 from toolgrade import ConfigurationError
-from toolgrade.judge import Judge, JudgeLike, Reply
+from toolgrade.judge import Judge, Reply
+from toolgrade.judge.judge import JudgeLike
 from toolgrade.testing import JudgeContract, sample_prompt
 from toolgrade_langchain import as_judge, record
 

@@ -13,7 +13,8 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse, ImageBlo
 from llama_index.core.llms import MockLLM
 
 from toolgrade import ConfigurationError
-from toolgrade.judge import Judge, JudgeLike, Reply
+from toolgrade.judge import Judge, Reply
+from toolgrade.judge.judge import JudgeLike
 from toolgrade.testing import JudgeContract, ScriptedModel, sample_prompt
 from toolgrade_llama_index import as_judge
 

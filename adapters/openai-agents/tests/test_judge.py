@@ -14,7 +14,8 @@ from openai import AsyncOpenAI
 from openai.types.responses import ResponseOutputMessage, ResponseOutputRefusal
 
 from toolgrade import ConfigurationError
-from toolgrade.judge import Judge, JudgeLike, Reply
+from toolgrade.judge import Judge, Reply
+from toolgrade.judge.judge import JudgeLike
 from toolgrade.testing import FakeOpenAI, JudgeContract, sample_prompt
 from toolgrade.testing import Reply as Played
 from toolgrade_openai_agents import as_judge

@@ -12,6 +12,7 @@ from toolgrade.cli.help import command
 from toolgrade.cli.inputs import tools_in, tools_option
 from toolgrade.cli.io import WRONG_INPUT, exit_on_error, write_json
 from toolgrade.cli.options import allow_nan_option, json_option, source_argument
+from toolgrade.linting.findings import LintKind
 
 
 @command("toolgrade lint goldens.jsonl", "toolgrade lint goldens.jsonl --tools tools.json --ignore placeholder")
@@ -21,9 +22,9 @@ from toolgrade.cli.options import allow_nan_option, json_option, source_argument
     "--ignore",
     "ignored",
     multiple=True,
-    type=click.Choice([kind.value for kind in linting.LintKind]),
+    type=click.Choice([kind.value for kind in LintKind]),
     metavar="KIND",
-    help=f"Leave out findings of this kind: {', '.join(kind.value for kind in linting.LintKind)}; may be repeated.",
+    help=f"Leave out findings of this kind: {', '.join(kind.value for kind in LintKind)}; may be repeated.",
 )
 @json_option("Write the findings as JSON.")
 @allow_nan_option

@@ -14,7 +14,8 @@ from toolgrade.calls import ToolCallParams as ToolCallParamsEnum
 from toolgrade.cases import AnyCase
 from toolgrade.cases import LLMTestCase as EvaluatorTestData
 from toolgrade.evaluation.run import Evaluator as _Evaluator
-from toolgrade.judge import Judge, JudgeLike
+from toolgrade.judge import Judge
+from toolgrade.judge.judge import JudgeLike
 from toolgrade.judge.models import OneTextModel
 from toolgrade.metrics import MetricLike, ToolCorrectnessMetric
 

@@ -26,7 +26,8 @@ from toolgrade.formats.messages.read import read_run
 from toolgrade.formats.messages.tool_fields import read_tools
 from toolgrade.formats.names import describe_rewrites, strip_suffix, strip_suffixes
 from toolgrade.formats.records import case_from_record
-from toolgrade.judge import BatchOptions, Judge, JudgeLike
+from toolgrade.judge import BatchOptions, Judge
+from toolgrade.judge.judge import JudgeLike
 from toolgrade.judge.models import OneTextModel
 from toolgrade.judge.openai import OpenAIJudge
 from toolgrade.metrics.tool_correctness import ToolCorrectnessMetric

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from toolgrade.expect.list_matchers import Subset, Superset, Unordered
     from toolgrade.expect.matcher import Exact, Matcher
     from toolgrade.expect.meaning import SameMeaning
-    from toolgrade.expect.plan import Alternatives, Expect, Expectation, Forbid, OneOf, Parallel, Plan
+    from toolgrade.expect.plan import Alternatives, Expect, Forbid, OneOf, Parallel, Plan
     from toolgrade.expect.value_matchers import (
         Absent,
         AnyOf,
@@ -57,7 +57,7 @@ _NAMES = {
     "list_matchers": "Subset Superset Unordered",
     "matcher": "Exact Matcher",
     "meaning": "SameMeaning",
-    "plan": "Alternatives Expect Expectation Forbid OneOf Parallel Plan",
+    "plan": "Alternatives Expect Forbid OneOf Parallel Plan",
     "value_matchers": (
         "Absent AnyOf Approx Contains ContainsAll DateEqual Glob Ignore IgnoreCase Normalized Optional Predicate "
         "Present Regex Schema"
@@ -75,7 +75,6 @@ __all__ = [
     "DateEqual",
     "Exact",
     "Expect",
-    "Expectation",
     "ExpectedTools",
     "Forbid",
     "Glob",

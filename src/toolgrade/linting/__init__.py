@@ -5,7 +5,6 @@ docs/lint.md lists the kinds of findings and the limits.
 
 from __future__ import annotations
 
-from toolgrade.linting.findings import LintFinding, LintKind, LintReport
 from toolgrade.linting.run import lint
 
-__all__ = ["LintFinding", "LintKind", "LintReport", "lint"]
+__all__ = ["lint"]

@@ -22,45 +22,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from toolgrade.matching.alignment import NOTHING, Alignment, Breaks, CallItem, Evidence, Matching, Partners
+from toolgrade.matching.alignment import NOTHING, Breaks, CallItem, Evidence, Matching, Partners
 from toolgrade.matching.any_order import Board, in_any_order, positions_left, total
 from toolgrade.matching.argument_pattern import ONE
 
 if TYPE_CHECKING:
     from toolgrade.matching.alignment import Slot
-
-
-def align(
-    expected: Sequence[CallItem],
-    called: Sequence[CallItem],
-    *,
-    ordered: bool = False,
-    arguments: bool = False,
-    output: bool = False,
-) -> Alignment:
-    """Return the best alignment of the called tools with a list of expected ones.
-
-    Args:
-        expected: What should have been called, as `toolgrade.matching.alignment.CallItem`.
-        called: What was called, likewise.
-        ordered: Pairs must keep the order of both sides.
-        arguments: Compare the argument objects, with partial credit.
-        output: Compare the outputs, all or nothing.
-
-    Raises:
-        LimitError: There are more than 1,000,000 pairs of unequal calls of one tool.
-
-    Example:
-        >>> from toolgrade.matching import align
-        >>> from toolgrade.matching.alignment import Item
-        >>> weather = Item("get_weather", type=None, arguments={"city": "Paris"}, output=None)
-        >>> flight = Item("book_flight", type=None, arguments={"to": "Paris"}, output=None)
-        >>> align([weather, flight], [flight, weather]).recall
-        1.0
-        >>> align([weather, flight], [flight, weather], ordered=True).recall
-        0.5
-    """
-    return align_list(expected, called, ordered=ordered, arguments=arguments, output=output).alignment()
 
 
 def align_list(
@@ -71,7 +38,18 @@ def align_list(
     arguments: bool = False,
     output: bool = False,
 ) -> Matching:
-    """Return what `align` returns, in compact form."""
+    """Return the best alignment of the called tools with a list of expected ones.
+
+    Args:
+        expected: What should have been called.
+        called: What was called.
+        ordered: Pairs must keep the order of both sides.
+        arguments: Compare the argument objects, with partial credit.
+        output: Compare the outputs, all or nothing.
+
+    Raises:
+        LimitError: There are more than 1,000,000 pairs of unequal calls of one tool.
+    """
     return _aligned(Board(expected, called, arguments=arguments, output=output), ordered=ordered)
 
 
@@ -90,12 +68,12 @@ def align_slots(
         slots: The places that one call each can take.
         called: What was called.
         steps: The step of each call; `None` where it is not known. Calls of unknown steps break no rule about steps.
-        ordered: As for `align`.
-        arguments: As for `align`.
-        output: As for `align`.
+        ordered: As for `align_list`.
+        arguments: As for `align_list`.
+        output: As for `align_list`.
 
     Raises:
-        LimitError: As for `align`.
+        LimitError: As for `align_list`.
     """
     patterns = [pattern.item for slot in slots for pattern in slot.patterns]
     if all(map(_is_listed, slots)):

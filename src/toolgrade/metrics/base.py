@@ -168,7 +168,7 @@ class Metric(ABC):
         others = [entry for entry in _last_results.get() if entry[0]() not in (None, self)]
         _last_results.set((*others, (ref(self), result)))
         if self.verbose_mode:
-            from toolgrade.report.terminal import print_result  # noqa: PLC0415 - loaded only when printing
+            from toolgrade.report.terminal.results import print_result  # noqa: PLC0415 - loaded only when printing
 
             print_result(result, case)
         return result

@@ -13,7 +13,8 @@ from toolgrade._internal.text import number_text, plural, printable
 from toolgrade.calls import ToolCall, ToolEffect, ToolSpec
 from toolgrade.cases import MLLMImage, Run, RunStatus, TestCase
 from toolgrade.errors import MissingFieldError
-from toolgrade.expect import Expect, Expectation, Matcher
+from toolgrade.expect import Expect, Matcher
+from toolgrade.expect.plan import Expectation
 from toolgrade.matching.alignment import Alignment, Pair, quotient
 from toolgrade.metrics.answers import answer_credit, contains_text
 from toolgrade.metrics.base import Metric

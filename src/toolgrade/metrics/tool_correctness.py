@@ -23,7 +23,7 @@ from toolgrade.result import Finding, MetricResult
 
 if TYPE_CHECKING:
     from toolgrade.expect.plan import Expectation
-    from toolgrade.judge import JudgeLike
+    from toolgrade.judge.judge import JudgeLike
     from toolgrade.judge.questions import Questions, Replies
 
 NOT_JUDGED = "tool selection was not judged: available_tools was given without a judge"

@@ -16,8 +16,8 @@ from toolgrade.metrics.measurement import Measurement, result_of
 from toolgrade.result import MetricResult
 
 if TYPE_CHECKING:
-    from toolgrade.judge import JudgeLike
     from toolgrade.judge.evidence import Unit
+    from toolgrade.judge.judge import JudgeLike
     from toolgrade.judge.questions import Questions, Replies
 
 

@@ -1,12 +1,11 @@
-"""Helpers for tests of agents and adapters: scripted models, a fake OpenAI endpoint, tool doubles, sample runs.
+"""Helpers for tests of agents and adapters: scripted models, a fake OpenAI endpoint, tool doubles, a sample prompt.
 
 ```python
-from toolgrade.testing import ADD, AdapterContract, AskFor, Recorded, Scene, ScriptedModel, sample_runs
+from toolgrade.testing import ADD, AdapterContract, AskFor, Recorded, Scene, ScriptedModel
 
 model = ScriptedModel([AskFor("add", {"a": 1}, "c1")], "three")
 assert model.next_step().calls[0].name == "add"
 assert model.next_step().text == "three"
-assert sample_runs()["parallel"].tools_called[0].name == "slow"
 
 
 class TestMyAdapter(AdapterContract):  # pytest collects the inherited tests
@@ -21,9 +20,9 @@ from toolgrade.testing.fake_openai.http import ReceivedRequest
 from toolgrade.testing.fake_openai.replies import HttpFault, Reply
 from toolgrade.testing.fake_openai.server import FakeOpenAI
 from toolgrade.testing.judge_contract import JudgeContract
-from toolgrade.testing.samples import VERDICT_SCHEMA, sample_prompt, sample_runs
-from toolgrade.testing.scripted_model import AskFor, HandOff, ScriptedModel, ScriptEndedError, Step
-from toolgrade.testing.tool_doubles import ADD, BOOM, ToolDouble, flaky_tool
+from toolgrade.testing.samples import VERDICT_SCHEMA, sample_prompt
+from toolgrade.testing.scripted_model import AskFor, HandOff, ScriptedModel, Step
+from toolgrade.testing.tool_doubles import ADD, BOOM, ToolDouble
 
 __all__ = [
     "ADD",
@@ -42,11 +41,8 @@ __all__ = [
     "Recorded",
     "Reply",
     "Scene",
-    "ScriptEndedError",
     "ScriptedModel",
     "Step",
     "ToolDouble",
-    "flaky_tool",
     "sample_prompt",
-    "sample_runs",
 ]

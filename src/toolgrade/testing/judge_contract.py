@@ -12,8 +12,8 @@ from typing import ClassVar, TypeAlias
 from toolgrade.calls import ToolCall, ToolSpec
 from toolgrade.cases import LLMTestCase
 from toolgrade.errors import JudgeOutcome
-from toolgrade.judge import Judge, JudgeLike, Prompt
-from toolgrade.judge.judge import PromptResult
+from toolgrade.judge import Judge, Prompt
+from toolgrade.judge.judge import JudgeLike, PromptResult
 from toolgrade.metrics import ToolCorrectnessMetric
 from toolgrade.result import MetricResult
 from toolgrade.testing.samples import sample_prompt
