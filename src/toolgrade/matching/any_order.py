@@ -63,16 +63,18 @@ class Board:
         self._names = self._accepted_names() if slots else [(item.name,) for item in patterns]
         names = {name for names in self._names for name in names}
         self.sides = CallScores(patterns, called, names, arguments=arguments, output=output)
-        self.leveled: frozenset[int] = frozenset()
-        self.limited: frozenset[int] = frozenset()
-        if not all(slot.required for slot in slots):
-            parts = [members for members, _ in self.parts(range(self.size), range(len(called)))]
-            optional = (part for part in parts if not all(slots[slot].required for slot in part))
-            self.leveled = frozenset().union(*optional)
-            limited = {slot.family: index for index, slot in enumerate(slots) if slot.is_limited}.values()
-            self.limited = frozenset(
-                [call for call in range(len(called)) if any(self.fits(slot, call) for slot in limited)]
-            )
+        has_optional = not all(slot.required for slot in slots)
+        self.leveled: frozenset[int] = self._slots_of_optional_parts() if has_optional else frozenset()
+        self.limited: frozenset[int] = self._calls_of_limited_slots() if has_optional else frozenset()
+
+    def _slots_of_optional_parts(self) -> frozenset[int]:
+        parts = [members for members, _ in self.parts(range(self.size), range(len(self.called)))]
+        optional = (part for part in parts if not all(self.slots[slot].required for slot in part))
+        return frozenset[int]().union(*optional)
+
+    def _calls_of_limited_slots(self) -> frozenset[int]:
+        slots = {slot.family: index for index, slot in enumerate(self.slots) if slot.is_limited}.values()
+        return frozenset([call for call in range(len(self.called)) if any(self.fits(slot, call) for slot in slots)])
 
     def _accepted_names(self) -> list[Sequence[str]]:
         """Return, for each slot, the called names that it accepts."""
@@ -135,10 +137,8 @@ class Board:
             calls_of.setdefault(self.called[call].name, []).append(call)
         part_of: dict[str, tuple[list[int], list[str]]] = {}
         for slot in slots:
-            part = None
-            for name in self._names[slot]:
-                if name not in calls_of:
-                    continue
+            part: tuple[list[int], list[str]] | None = None
+            for name in filter(calls_of.__contains__, self._names[slot]):
                 other = part_of.get(name) or ([], [name])
                 if part is None:
                     part = part_of[name] = other
@@ -268,15 +268,13 @@ class PairWeights:
             self.ratios.update(board.ratios(members, reached))
         pairs = sum(min(len(members), len(reached)) for members, reached in parts) + 1
         size = max(max(members[-1], reached[-1]) for members, reached in parts) + 1
-        unit = lcm(*{ratio[1] for row in self.ratios.values() for ratio in row if ratio is not None})
+        unit = lcm(*{ratio[1] for row in self.ratios.values() for ratio in filter(None, row)})
         # In any order, a list has as many pairs as names allow, whatever the assignment.
-        self.nearness = 0 if any_order else 1
-        self.per_pair = 1 if any_order else pairs * size
-        lesser = self.per_pair if any_order and not board.slots else self.per_pair * pairs
-        self.per_equal = lesser
-        self.whole = unit * (lesser * pairs if equal else lesser)
+        self.nearness, self.per_pair = (0, 1) if any_order else (1, pairs * size)
+        self.per_equal = self.per_pair if any_order and not board.slots else self.per_pair * pairs
+        self.whole = unit * self.per_equal * (pairs if equal else 1)
         lowest = 2 * self.whole * pairs
-        self.levels = (lowest, lowest * pairs, lowest * pairs * pairs) if any_order else ()
+        self.levels: tuple[int, ...] = (lowest, lowest * pairs, lowest * pairs**2) if any_order else ()
 
     def ratio(self, slot: int, call: int) -> Ratio:
         """Return the similarity of a pair."""
@@ -295,14 +293,17 @@ class PairWeights:
         if partner is not None and partner in own_calls:
             weights[own_calls.index(partner)] += self.per_equal
         if self.levels and slot in self.board.leveled:
-            level = self.levels[2 if self.board.slots[slot].required else 1]
-            weights = [
-                weight + level + (self.levels[0] if call in self.board.limited else 0)
-                if weight and self.board.fits(slot, call)
-                else weight
-                for weight, call in zip(weights, own_calls, strict=True)
+            return [
+                weight and weight + self._level(slot, call) for weight, call in zip(weights, own_calls, strict=True)
             ]
         return weights
+
+    def _level(self, slot: int, call: int) -> int:
+        """Return what the first aim adds to a pair, whose slot counts only if a call takes it."""
+        if not self.board.fits(slot, call):
+            return 0
+        extra = self.levels[0] if call in self.board.limited else 0
+        return self.levels[2 if self.board.slots[slot].required else 1] + extra
 
     def within(self, slot: int, calls: Sequence[int]) -> list[int]:
         """Return the weights of a slot with these calls, such as those of one step."""

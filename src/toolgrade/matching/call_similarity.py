@@ -76,29 +76,25 @@ class CallScores:
         self.arguments = arguments
         self.output = output
         positions = [position for position, item in enumerate(called) if item.name in names]
-        compared = [*expected, *[called[position] for position in positions]]
-        self._outputs = output and any(item.output is not ABSENT for item in expected)
-        self._text_forms: dict[str, Sequence[object]] = {}
+        compared = [*expected, *map(called.__getitem__, positions)]
         # Arguments that are not compared may hold marks without any effect.
         values: list[Any] = [item.arguments for item in compared] if arguments else []
         plain_arguments = arguments and set(map(type, values)) <= {dict}
-        self._by_meaning = not plain_arguments and any(
-            isinstance(value, Template) and value.by_meaning for value in values
-        )
-        if self._outputs:
+        self._by_meaning = not plain_arguments and _compare_by_meaning(values)
+        has_outputs = output and any(item.output is not ABSENT for item in expected)
+        if has_outputs:
             values += [item.output for item in compared]
-        if self._outputs or not plain_arguments:
-            values = [_tree(value) for value in values if value is not ABSENT]
+        if has_outputs or not plain_arguments:
+            values = _captured(values)
         # Every value is searched once here, so that a comparison need not do so for each pair.
         searched = _search(values)
         self._may_hold_nan: bool = searched.may_hold_nan
         self._forms_of_called = dict(zip(positions, searched.forms[len(expected) :], strict=False))
         self._forms_of_expected = searched.forms
-        self.marked: frozenset[int] = frozenset(
-            [id(value) for value in values if has_mark(value)] if searched.may_hold_mark else ()
-        )
-        is_typed = any(item.type is not None for item in expected)
-        self.plain: bool = plain_arguments and not is_typed and not self._outputs and not self.marked
+        self.marked: frozenset[int] = _marked(values) if searched.may_hold_mark else frozenset()
+        has_types = any(item.type is not None for item in expected)
+        self.plain: bool = plain_arguments and not (has_types or has_outputs or self.marked)
+        self._text_forms: dict[str, Sequence[object]] = {}
 
     def _have_one_form(self, e: int, c: int) -> bool:
         """Return whether two calls are seen to be equal at once; false is not certain."""
@@ -125,15 +121,11 @@ class CallScores:
     def ratios(self, left: Sequence[int], right: Sequence[int]) -> list[list[Ratio]]:
         """Return the similarities of all pairs of two groups of one name."""
         if self.plain and len(left) * len(right) >= _MANY_PAIRS:
-            expected: list[Any] = [self.expected[e].arguments for e in left]
-            called: list[Any] = [self.called[c].arguments for c in right]
-            keys = expected[0].keys()
-            if keys and all(map(_is_flat(keys), (*expected, *called))):
-                # Most calls of one tool have the same keys: then equal values are counted without looking for keys.
-                rows = [[frozen(value[key]) for key in keys] for value in expected]
-                columns = [[frozen(value[key]) for key in keys] for value in called]
-                by_count = [*((count, len(keys)) for count in range(len(keys))), ONE]
-                return [[by_count[sum(map(eq, row, column))] for column in columns] for row in rows]
+            ratios = _ratios_of_same_keys(
+                [self.expected[e].arguments for e in left], [self.called[c].arguments for c in right]
+            )
+            if ratios is not None:
+                return ratios
         return [[self.ratio(e, c) for c in right] for e in left]
 
     def _argument_ratio(self, expected: dict[str, Any] | Template | str, called: object) -> Ratio:
@@ -312,6 +304,33 @@ class CallScores:
     def _exact_output(self, item: CallItem) -> Any:  # noqa: ANN401 - a JSON value
         """Return the output that only an equal one matches; `ABSENT` if there is none."""
         return ABSENT if is_pattern(item.output) or self._holds_mark(item.output) else item.output
+
+
+def _compare_by_meaning(arguments: Sequence[object]) -> bool:
+    return any(isinstance(value, Template) and value.by_meaning for value in arguments)
+
+
+def _captured(values: Sequence[object]) -> list[Any]:
+    """Return the values that are there; of templates the objects inside them."""
+    return [_tree(value) for value in values if value is not ABSENT]
+
+
+def _marked(values: Sequence[object]) -> frozenset[int]:
+    return frozenset([id(value) for value in values if has_mark(value)])
+
+
+def _ratios_of_same_keys(expected: Sequence[Any], called: Sequence[Any]) -> list[list[Ratio]] | None:
+    """Return the similarities of flat argument objects that all have the same keys; `None` for others.
+
+    Most calls of one tool are such: then equal values are counted without looking for keys.
+    """
+    keys = expected[0].keys()
+    if not keys or not all(map(_is_flat(keys), (*expected, *called))):
+        return None
+    rows = [[frozen(value[key]) for key in keys] for value in expected]
+    columns = [[frozen(value[key]) for key in keys] for value in called]
+    by_count = [*((count, len(keys)) for count in range(len(keys))), ONE]
+    return [[by_count[sum(map(eq, row, column))] for column in columns] for row in rows]
 
 
 def _is_flat(keys: KeysView[str]) -> Callable[[Any], bool]:

@@ -20,7 +20,7 @@ Cost: near-linear if names differ or calls are equal; O(k^3) at worst for k uneq
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from toolgrade.matching.alignment import NOTHING, Breaks, CallItem, Evidence, Matching, Partners
 from toolgrade.matching.any_order import Board, in_any_order, positions_left, total
@@ -87,54 +87,90 @@ def _is_listed(slot: Slot) -> bool:
     return slot.required and has_one_name and not slot.after and slot.group is None
 
 
+class _Pairing(NamedTuple):
+    """The pairs that count and those that do not, with the rules that some of these break.
+
+    `gap` is how much more weight another alignment might have.
+    """
+
+    partners: Partners
+    displaced: Partners
+    breaks: dict[int, Breaks]
+    gap: float = 0.0
+
+
 def _aligned(board: Board, *, ordered: bool) -> Matching:
     """Return the best alignment of a board."""
-    slots, every_slot, every_call = board.slots, range(board.size), range(len(board.called))
     # The counts of the first aim are those of any order, whatever the order and the rules.
-    partners = {} if ordered and not board.leveled else in_any_order(board, every_slot, every_call)
-    counted = board.size
-    if slots:
-        counted = sum(slot.required or index in partners for index, slot in enumerate(slots))
-        counted += len(board.limited.difference(_calls(partners)))
-    gap = 0.0
+    best = {} if ordered and not board.leveled else in_any_order(board, range(board.size), range(len(board.called)))
+    pairing = _in_order(board) if ordered else _in_any_order(board, best)
+    return _matching(board, pairing, _expected_count(board, best), ordered=ordered)
+
+
+def _expected_count(board: Board, best: Partners) -> int:
+    """Return how many calls are expected: of optional slots those that a call takes in any order."""
+    if not board.slots:
+        return board.size
+    taken = sum(slot.required or index in best for index, slot in enumerate(board.slots))
+    return taken + len(board.limited.difference(_calls(best)))
+
+
+def _in_any_order(board: Board, best: Partners) -> _Pairing:
+    if not board.slots:
+        return _Pairing(best, {}, {})
+    from toolgrade.matching.ordering_rules import Rules  # noqa: PLC0415 - a list has no rules
+
+    rules = Rules(board)
+    partners, gap = rules.within_rules(best)
+    partners, breaks = rules.required_first(partners)
+    return _Pairing(partners, {slot: partners.pop(slot) for slot in breaks}, breaks, gap)
+
+
+def _in_order(board: Board) -> _Pairing:
+    from toolgrade.matching.in_order import in_order  # noqa: PLC0415 - most metrics compare in any order
+
+    partners: Partners = in_order(board)
     breaks: dict[int, Breaks] = {}
-    if ordered:
-        from toolgrade.matching.in_order import in_order  # noqa: PLC0415 - most metrics compare in any order
+    if board.slots:
+        from toolgrade.matching.ordering_rules import Rules  # noqa: PLC0415 - as above
 
-        partners = in_order(board)
-    if slots:
-        from toolgrade.matching.ordering_rules import Rules  # noqa: PLC0415 - a list has no rules
+        partners, breaks = Rules(board).required_first(partners)
+    # A call in the wrong place explains an empty slot and an unexpected call, and adds nothing to the score.
+    slots = positions_left(range(board.size), partners)
+    displaced = in_any_order(board, slots, positions_left(range(len(board.called)), _calls(partners)))
+    displaced.update({slot: partners.pop(slot) for slot in breaks})
+    return _Pairing(partners, displaced, breaks)
 
-        rules = Rules(board)
-        if not ordered:
-            partners, gap = rules.within_rules(partners)
-        partners, breaks = rules.required_first(partners)
-    displaced: Partners = {}
-    if ordered:
-        # A call in the wrong place explains an empty slot and an unexpected call, and adds nothing to the score.
-        displaced = in_any_order(
-            board, positions_left(every_slot, partners), positions_left(every_call, _calls(partners))
-        )
+
+def _matching(board: Board, pairing: _Pairing, expected_count: int, *, ordered: bool) -> Matching:
+    partners, displaced, breaks, gap = pairing
     every = partners | displaced
-    for slot in breaks:
-        displaced[slot] = partners.pop(slot)
-    empty = [slot for slot in every_slot if slot not in every]
+    missing, unused = _empty_slots(board, every)
     return Matching(
-        expected_count=counted,
+        expected_count=expected_count,
         called_count=len(board.called),
         ordered=ordered,
         weight=total([ratio for _, ratio in partners.values()]),
-        pairs={slot: call for slot, (call, _) in partners.items()},
-        out_of_order={slot: call for slot, (call, _) in displaced.items()} or NOTHING,
+        pairs=dict(zip(partners, _calls(partners), strict=True)),
+        out_of_order=dict(zip(displaced, _calls(displaced), strict=True)) or NOTHING,
         ratios={slot: ratio for slot, (_, ratio) in every.items() if ratio != ONE} or NOTHING,
         evidence=_evidence(board, every) or NOTHING,
         breaks=breaks or NOTHING,
-        missing=tuple([slot for slot in empty if not slots or slots[slot].required]),
-        unexpected=tuple(positions_left(every_call, _calls(every))),
-        unused=tuple([slot for slot in empty if slots and not slots[slot].required]),
+        missing=missing,
+        unexpected=tuple(positions_left(range(len(board.called)), _calls(every))),
+        unused=unused,
         gap=gap,
         excess=tuple(sorted(board.limited.difference(_calls(every)))),
     )
+
+
+def _empty_slots(board: Board, every: Partners) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the required and the optional slots that no call takes."""
+    empty = positions_left(range(board.size), every)
+    if not board.slots:
+        return tuple(empty), ()
+    required = [slot for slot in empty if board.slots[slot].required]
+    return tuple(required), tuple(positions_left(empty, required))
 
 
 def _evidence(board: Board, partners: Partners) -> dict[int, Evidence]:

@@ -135,8 +135,6 @@ def similarity(a: dict[str, Any], b: dict[str, Any]) -> tuple[int, int]:
 
     Cost: one visit of every value that both name.
     """
-    if not a and not b:
-        return 1, 1
     union = len(b)
     whole = 0
     parts: list[tuple[int, int]] = []
