@@ -191,13 +191,9 @@ def unreadable_kind(line: bytes, following: bytes = b"") -> str | None:
 
     `following` is what comes after this line, or some of it.
     """
-    head = line[:_HEAD]
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or _has_zeros_between(head):
-        return "is UTF-16 text; save it as UTF-8"
-    if head.startswith(_PARQUET):
-        return "is Parquet, which cannot be read here; give JSON Lines or a JSON array"
-    if b"\0" in head or _is_mostly_binary(head):
-        return "is a binary file; give JSON Lines or a JSON array"
+    kind = _binary_kind(line[:_HEAD])
+    if kind is not None:
+        return kind
     if line.startswith((b"data:", b"event:")):
         return "is a raw stream of server-sent events; log the response that the client assembles"
     begin = line.lstrip()[:1]
@@ -206,6 +202,16 @@ def unreadable_kind(line: bytes, following: bytes = b"") -> str | None:
     has_json = following.lstrip().startswith((b"{", b"[")) or b"\n{" in following
     if begin not in b"{[" and not has_json:
         return "is text without JSON; give JSON Lines, with a JSON object on each line, or a JSON array"
+    return None
+
+
+def _binary_kind(head: bytes) -> str | None:
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or _has_zeros_between(head):
+        return "is UTF-16 text; save it as UTF-8"
+    if head.startswith(_PARQUET):
+        return "is Parquet, which cannot be read here; give JSON Lines or a JSON array"
+    if b"\0" in head or _is_mostly_binary(head):
+        return "is a binary file; give JSON Lines or a JSON array"
     return None
 
 

@@ -58,18 +58,22 @@ class ProjectSettings(NamedTuple):
         return self.error(key, f"is not a setting; {hint}")
 
 
+def _nearest_file() -> Path | None:
+    try:
+        folder = Path.cwd()
+    except FileNotFoundError:  # the working directory was deleted
+        return None
+    paths = [place / _FILE for place in (folder, *folder.parents)]
+    return next((path for path in paths if os.path.isfile(path)), None)  # noqa: PTH113 - no error for a closed folder
+
+
 def read_project_settings() -> ProjectSettings | None:
     """Return the settings of the nearest `pyproject.toml`, from the working directory upwards; `None` without any.
 
     Raises:
         ConfigurationError: The file is not TOML, or `tool.toolgrade` is not a table.
     """
-    try:
-        folder = Path.cwd()
-    except FileNotFoundError:  # the working directory was deleted
-        return None
-    paths = [place / _FILE for place in (folder, *folder.parents)]
-    file = next((path for path in paths if os.path.isfile(path)), None)  # noqa: PTH113 - no error for a closed folder
+    file = _nearest_file()
     if file is None:
         return None
     try:

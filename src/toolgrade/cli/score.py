@@ -115,18 +115,23 @@ def score(
     )
     with exit_if_interrupted(""), exit_on_error(results or paths[0], "nothing was scored") as caught:
         report = run_evaluation(options)
-    if goldens_path is None and has_goldens_only(report):
-        name = printable(title_of(paths[0]))
-        stop(
-            f"{name} has goldens, which have expected calls and no calls that were made; score recorded runs with "
-            f"`toolgrade score RUNS --goldens {name}`; nothing was scored"
-        )
+    if goldens_path is None:
+        _refuse_goldens(report, printable(title_of(paths[0])))
     title = paths[0] if len(paths) == 1 else plural(len(paths), "file")
     display.show(report, title, lines_of=paths if goldens_path is None else [goldens_path], always=True)
     unscored = _unscored_metrics(report, has_goldens=goldens_path is not None)
     for text in unscored:
         click.echo(text, err=True)
     sys.exit(_exit_code(report, fail_under, is_incomplete=bool(unscored) or has_bad_lines(caught)))
+
+
+def _refuse_goldens(report: Report, name: str) -> None:
+    """Exit if the cases are goldens that were given in place of recorded runs."""
+    if has_goldens_only(report):
+        stop(
+            f"{name} has goldens, which have expected calls and no calls that were made; score recorded runs with "
+            f"`toolgrade score RUNS --goldens {name}`; nothing was scored"
+        )
 
 
 def _exit_code(report: Report, fail_under: float | None, *, is_incomplete: bool) -> int:

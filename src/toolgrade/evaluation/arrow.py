@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from toolgrade._internal.json import canonical_json, json_text, parse_json, to_json_value
+from toolgrade._internal.json import json_text, parse_json, to_json_value
 from toolgrade._internal.lazy_imports import import_extra
 from toolgrade._internal.text import unique_labels
-from toolgrade.cases import AnyCase, LLMTestCase
+from toolgrade.cases import LLMTestCase
 from toolgrade.dataset import Document, problems_of
 from toolgrade.errors import ConfigurationError, DataFileError, InvalidDataError
-from toolgrade.evaluation.field_paths import value_at
+from toolgrade.evaluation.field_paths import cluster_of, value_at
 from toolgrade.evaluation.measuring import checked_metrics, measure_in_thread, waits
 from toolgrade.evaluation.totals import MetricTotals, Totals
 from toolgrade.inputs import Reading, read_each
@@ -142,19 +142,33 @@ def totals_of(results: Iterable[Any], metrics: Sequence[MetricLike]) -> Totals:
         errors = [reason if status == "errored" else None for status, reason in zip(statuses, reasons, strict=True)]
         # Many rows are equal in what is counted; adding a fraction for each would be slow.
         counts = Counter(zip(*columns, statuses, errors, strict=True))
-        for (name, threshold, score, passed, cluster, status, error), times in counts.items():
+        for (name, threshold, *result), times in counts.items():
             metric = totals.get(name)
             if metric is None or metric.threshold != threshold:
                 expected = ", ".join(map(str, totals.values()))
                 other = f"{name!r} (threshold {threshold})"
                 raise InvalidDataError(f"results must be of the metrics {expected}, got {other}; leave out the others")
-            if score is not None and status == "scored":
-                metric.add(score, passed, cluster, times)
-            elif score is None and status in {"skipped", "errored"}:
-                metric.add_unscored(status, error, times)
-            else:  # counted nowhere, it would read as passed
-                raise InvalidDataError(f"results must be those of score_batch, got the status {status!r} of {score}")
+            _add_results(metric, *result, times=times)
     return Totals(tuple(totals.values()))
+
+
+def _add_results(
+    metric: MetricTotals,
+    score: float | None,
+    passed: bool,
+    cluster: str | None,
+    status: str,
+    error: str | None,
+    *,
+    times: int,
+) -> None:
+    """Add equal results to the totals of their metric."""
+    if score is not None and status == "scored":
+        metric.add(score, passed, cluster, times)
+    elif score is None and status in {"skipped", "errored"}:
+        metric.add_unscored(status, error, times)
+    else:  # counted nowhere, it would read as passed
+        raise InvalidDataError(f"results must be those of score_batch, got the status {status!r} of {score}")
 
 
 def _scorable(metrics: object) -> list[MetricLike]:
@@ -203,34 +217,32 @@ def _rows(
     """Return the rows of results of one row of a batch."""
     names = unique_labels([metric.label for metric in metrics])
     row_name = None if row_id is None else str(row_id)
-    try:
-        value = parse_json(text or "", allow_nan=reading.allow_nan)
-        if row_name is not None and isinstance(value, dict) and "turns" in value and not value.get("id"):
-            value = {**value, "id": row_name}  # from which its questions get theirs
-        document = Document(value, line=_LINE)
-    except InvalidDataError as error:
-        document = Document(problems=problems_of(error))
-    entry = next(iter(read_each([document], reading)))
+    entry = next(iter(read_each([_document(text or "", row_name, reading)], reading)))
+    rows: list[dict[str, Any]] = []
     if entry.problems:
         wrong = InvalidDataError("; ".join(map(str, entry.problems)))
-        results = [errored_result(name, one.threshold, wrong) for name, one in zip(names, metrics, strict=True)]
-        return [_row({"id": row_name}, None, result) for result in results]
-    rows: list[dict[str, Any]] = []
+        for name, metric in zip(names, metrics, strict=True):
+            rows.append(_row({"id": row_name}, None, errored_result(name, metric.threshold, wrong)))
     for case in entry.cases:
         about = {"id": case.id or row_name, "name": (case.name or "").removeprefix(f"line {_LINE}, ") or None}
-        key = None if cluster is None else _cluster_of(case, cluster)
+        key = None if cluster is None else cluster_of(case, cluster)
         for name, metric in zip(names, metrics, strict=True):
             rows.append(_row(about, key, measure_in_thread(metric, case).renamed(name)))
     return rows
 
 
+def _document(text: str, row_name: str | None, reading: Reading) -> Document:
+    try:
+        value = parse_json(text, allow_nan=reading.allow_nan)
+    except InvalidDataError as error:
+        return Document(problems=problems_of(error))
+    if row_name is not None and isinstance(value, dict) and "turns" in value and not value.get("id"):
+        value = {**value, "id": row_name}  # from which its questions get theirs
+    return Document(value, line=_LINE)
+
+
 _LINE: Final = 0
 """A row is read like a line of a file, of which a single message is refused; it has no number that says anything."""
-
-
-def _cluster_of(case: AnyCase, path: str) -> str | None:
-    value = value_at(case, path, "cluster")
-    return None if value is None else canonical_json(to_json_value(value, []))
 
 
 def _row(about: Mapping[str, str | None], cluster: str | None, result: MetricResult) -> dict[str, Any]:

@@ -92,25 +92,34 @@ class EvaluationOptions:
         Raises:
             ConfigurationError: Some cannot be combined, or one has a wrong value.
         """
-        for name in ("agent", "agents", "test_cases"):
-            if self.observed_callback is not None and getattr(self, name) is not None:
-                message = f"observed_callback and {name} cannot be combined; pass goldens with one of them"
-                raise ConfigurationError(message)
-        if self.agent is not None and self.agents is not None:
-            raise ConfigurationError("agent and agents cannot be combined; pass all agents as agents")
-        askers = [name for name in ("agent", "agents", "observed_callback") if getattr(self, name) is not None]
-        if askers and self.goldens is None:
-            raise ConfigurationError(f"{askers[0]} needs goldens, its questions")
-        self._check_goldens(has_agent=bool(askers))
-        for name in ("golden_id", "cluster"):
-            if getattr(self, name) is not None and not self.files:
-                raise ConfigurationError(f"{name} is a path in the cases of files; pass files as test_cases")
-        if self.golden_id is not None and self.goldens is None:
-            raise ConfigurationError("golden_id needs goldens, the file that has them")
+        self._check_agents()
+        self._check_fields_of_files()
         if self.resume not in (False, True, *_RESUME):
             raise ConfigurationError(f"resume must be one of {', '.join(_RESUME)}, got {self.resume!r}")
         if self.resume and self.results is None:
             raise ConfigurationError("resume needs results, the file to resume")
+
+    def _names_of_set(self, *names: str) -> list[str]:
+        return [name for name in names if getattr(self, name) is not None]
+
+    def _check_agents(self) -> None:
+        if self.observed_callback is not None:
+            for name in self._names_of_set("agent", "agents", "test_cases"):
+                message = f"observed_callback and {name} cannot be combined; pass goldens with one of them"
+                raise ConfigurationError(message)
+        askers = self._names_of_set("agent", "agents", "observed_callback")
+        if askers == ["agent", "agents"]:
+            raise ConfigurationError("agent and agents cannot be combined; pass all agents as agents")
+        if askers and self.goldens is None:
+            raise ConfigurationError(f"{askers[0]} needs goldens, its questions")
+        self._check_goldens(has_agent=bool(askers))
+
+    def _check_fields_of_files(self) -> None:
+        for name in self._names_of_set("golden_id", "cluster"):
+            if not self.files:
+                raise ConfigurationError(f"{name} is a path in the cases of files; pass files as test_cases")
+        if self.golden_id is not None and self.goldens is None:
+            raise ConfigurationError("golden_id needs goldens, the file that has them")
 
     def _check_goldens(self, *, has_agent: bool) -> None:
         if self.test_cases is not None and (has_agent or (self.goldens is not None and not self.files)):

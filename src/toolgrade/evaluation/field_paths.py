@@ -9,6 +9,7 @@ from itertools import chain
 from types import NoneType
 from typing import Any, TypeAlias
 
+from toolgrade._internal.json import canonical_json, to_json_value
 from toolgrade._internal.model import Model
 from toolgrade.cases import AnyCase
 from toolgrade.errors import ConfigurationError, InvalidDataError
@@ -50,6 +51,12 @@ def value_at(case: AnyCase, path: str, option: str) -> Any:  # noqa: ANN401 - an
         ConfigurationError: `path` is not a path.
     """
     return _json_value(_at(case, _parts(path, option)))
+
+
+def cluster_of(case: AnyCase, path: str) -> str | None:
+    """Return what repetitions of one case share, from the value at a path; `None` without one."""
+    value = value_at(case, path, "cluster")
+    return None if value is None else canonical_json(to_json_value(value, []))
 
 
 def _parts(place: object, option: str) -> list[str]:

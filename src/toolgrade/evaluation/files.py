@@ -29,13 +29,12 @@ from toolgrade._internal.compression import (
     max_record_bytes,
     read_whole,
 )
-from toolgrade._internal.json import canonical_json, to_json_value
 from toolgrade._internal.text import join_first, plural, printable
 from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, Run, RunStatus, TestCase
 from toolgrade.dataset import BLANK, BOM, BadLines, Document, Golden, open_source, read_goldens, read_line, source_name
 from toolgrade.errors import ConfigurationError, InvalidDataError, Problem, ToolgradeWarning
 from toolgrade.evaluation.builder import ReportBuilder
-from toolgrade.evaluation.field_paths import value_at
+from toolgrade.evaluation.field_paths import cluster_of, value_at
 from toolgrade.evaluation.measuring import measure_in_thread
 from toolgrade.evaluation.pool import run_jobs
 from toolgrade.evaluation.result_json import EncodedCase, encode_case
@@ -306,19 +305,22 @@ def items_of(part: FilePart, setup: FileSetup) -> Iterator[FileCase]:
             case = LLMTestCase(name=name or source_name(path))
             yield FileCase(Tag(part.file, case.name or "", problems=entry.problems), case, case)
         for bare in entry.cases:
-            golden, key = None, None
-            if setup.goldens is not None and not isinstance(bare, ConversationalTestCase):
-                bare, golden = setup.goldens.join(bare)  # noqa: PLW2901 - the case with its expectations
-                key = None if golden is None else str(golden)
-            if setup.cluster is not None:
-                value = value_at(bare, setup.cluster, "cluster")
-                key = None if value is None else canonical_json(to_json_value(value, []))
-            run: Run | None = getattr(bare, "run", None)
-            run_id = None if run is None else run.run_id
-            is_interrupted = run is not None and run_id is not None and run.status is RunStatus.INTERRUPTED
-            read = named(bare, name)
-            tag = Tag(part.file, read.id or read.name or "", golden, key, run_id, is_interrupted)
-            yield FileCase(tag, read, bare)
+            yield _file_case(bare, name, part.file, setup)
+
+
+def _file_case(case: AnyCase, name: str, file: int, setup: FileSetup) -> FileCase:
+    """Return a case of a file with the expectations of its golden, and with what joins it with others."""
+    golden, key = None, None
+    if setup.goldens is not None and not isinstance(case, ConversationalTestCase):
+        case, golden = setup.goldens.join(case)
+        key = None if golden is None else str(golden)
+    if setup.cluster is not None:
+        key = cluster_of(case, setup.cluster)
+    run: Run | None = getattr(case, "run", None)
+    run_id = None if run is None else run.run_id
+    is_interrupted = run is not None and run_id is not None and run.status is RunStatus.INTERRUPTED
+    read = named(case, name)
+    return FileCase(Tag(file, read.id or read.name or "", golden, key, run_id, is_interrupted), read, case)
 
 
 def measure_item(tag: Tag, case: AnyCase, setup: FileSetup) -> tuple[MetricResult, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Annotated, Any
@@ -158,17 +158,11 @@ def read_results(source: Source) -> Report:
 @within_limits
 def _report_of_lines(data: bytes, name: str) -> Report:
     content = scan(io.BytesIO(data), name)
-    header, bad = content.header, list(content.bad)
+    header = content.header
     if header is None:
         raise file_error(name, [Problem("$", "the file is empty", 1)])
     metrics = [metric.metric for metric in header.metrics]
-    rows: list[Row] = []
-    for stored in content.stored.values():
-        try:
-            rows += read_rows(data[stored.start : stored.start + stored.size], metrics)
-        except InvalidDataError as error:
-            line = data.count(b"\n", 0, stored.start) + 1
-            bad += [Problem(one.path, one.message, line) for one in problems_of(error)]
+    rows, bad = _stored_rows(data, content, metrics)
     lost = _lost_rows(rows, content, header)
     if lost or content.end is None:  # else each of their cases has a later line, of a session that resumed the file
         for problem in bad[:_MAX_NAMED]:
@@ -183,34 +177,42 @@ def _report_of_lines(data: bytes, name: str) -> Report:
     return Report(names, cases, header.trials, content.end is None, about)
 
 
+def _stored_rows(data: bytes, content: Scan, metrics: Sequence[str]) -> tuple[list[Row], list[Problem]]:
+    """Return the rows of the lines that count, and what cannot be read of all lines."""
+    rows: list[Row] = []
+    bad = list(content.bad)
+    for stored in content.stored.values():
+        try:
+            rows += read_rows(data[stored.start : stored.start + stored.size], metrics)
+        except InvalidDataError as error:
+            line = data.count(b"\n", 0, stored.start) + 1
+            bad += [Problem(one.path, one.message, line) for one in problems_of(error)]
+    return rows, bad
+
+
 def _lost_rows(rows: Sequence[Row], content: Scan, header: Header) -> list[Row]:
     """Return a row that was not measured for each unit of a complete evaluation whose line cannot be read."""
-    existing = {row.unit for row in rows}
     if content.end is None:
         return []
+    error, case = InvalidDataError("the line with its results cannot be read"), LLMTestCase()
+    results = tuple(errored_result(one.metric, one.threshold, error) for one in header.metrics)
+    units = _missing_units({row.unit for row in rows}, content.end.cases, header)
+    return [Row(case, *unit[:2], results=results, agent=unit.agent) for unit in units]
+
+
+def _missing_units(existing: Collection[CaseKey], cases: int, header: Header) -> list[CaseKey]:
+    """Return the units of an evaluation of so many cases that do not exist."""
     agents = header.agents or NO_AGENTS
-    expected = content.end.cases if header.cases is None else header.cases * (header.trials or 1) * len(agents)
+    expected = cases if header.cases is None else header.cases * (header.trials or 1) * len(agents)
     if expected > _MOST_LOST + 2 * len(existing):  # do not make rows of any number
         message = f"the file must have lines of {expected:,} cases, and has {len(existing):,}; restore it"
         raise DataFileError.of(message)
     if header.cases is None:
         end = 1 + max((unit.place for unit in existing), default=-1)
-        missing = [CaseKey(end + number) for number in range(content.end.cases - len(existing))]
-    else:
-        trials = [None] if header.trials is None else range(1, header.trials + 1)
-        units = (CaseKey(*one) for one in product(range(header.cases), trials, agents))
-        missing = [unit for unit in units if unit not in existing]
-    error = InvalidDataError("the line with its results cannot be read")
-    case = LLMTestCase()
-    return [
-        Row(
-            case,
-            *unit[:2],
-            results=tuple(errored_result(one.metric, one.threshold, error) for one in header.metrics),
-            agent=unit.agent,
-        )
-        for unit in missing
-    ]
+        return [CaseKey(end + number) for number in range(cases - len(existing))]
+    trials = [None] if header.trials is None else range(1, header.trials + 1)
+    units = (CaseKey(*one) for one in product(range(header.cases), trials, agents))
+    return [unit for unit in units if unit not in existing]
 
 
 @within_limits

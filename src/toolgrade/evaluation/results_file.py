@@ -253,15 +253,13 @@ def scan(file: BinaryIO, name: str) -> Scan:
             content.size += len(raw)
             continue
         document = read_line(raw, number)
-        if content.header is None and raw[: len(_BEGINNING)] != _BEGINNING[: len(raw)]:
-            message = "the first line must be the header of a file of results"
-            raise DataFileError(f"{name}: {message}", [Problem("$", message, number)])
+        if content.header is None:
+            _check_beginning(raw, name, number)
         # A computer that loses power may leave zeros.
         if document.torn or (document.problems and content.header is not None and not raw.endswith(b"\n")):
             content.torn = document.problems[0]
             break
-        problems = document.problems or tuple(_take(document.value, content, len(raw)))
-        content.bad += map(document.placed, problems) if not document.problems else problems
+        content.bad += document.problems or map(document.placed, _take(document.value, content, len(raw)))
         if content.is_joined:
             message = "a second file of results begins here; keep each in a file of its own"
             raise DataFileError(f"{name}:{number}: {message}", [Problem("$", message, number)])
@@ -270,6 +268,12 @@ def scan(file: BinaryIO, name: str) -> Scan:
             listed = "\n".join(placed_text(name, problem) for problem in content.bad)
             raise DataFileError(listed, content.bad)
     return content
+
+
+def _check_beginning(line: bytes, name: str, number: int) -> None:
+    if line[: len(_BEGINNING)] != _BEGINNING[: len(line)]:
+        message = "the first line must be the header of a file of results"
+        raise DataFileError(f"{name}: {message}", [Problem("$", message, number)])
 
 
 def _take(value: object, content: Scan, size: int) -> Iterator[Problem]:

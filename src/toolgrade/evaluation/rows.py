@@ -85,11 +85,13 @@ def report_table(
         names = tuple(column.name for column in columns)
         return names, tuple(_component_result(index, row, columns) for index, row in enumerate(ordered))
     places = 1 + max((row.place for row in ordered), default=0)
-    indexes = [
-        rank if are_ranked else (numbers[row.agent] * places + row.place) * (trials or 1) + (row.trial or 1) - 1
-        for rank, row in enumerate(ordered)
-    ]
-    return tuple(metrics), tuple(_case_result(index, row, metrics) for index, row in zip(indexes, ordered, strict=True))
+
+    def index_of(rank: int, row: Row) -> int:
+        if are_ranked:
+            return rank
+        return (numbers[row.agent] * places + row.place) * (trials or 1) + (row.trial or 1) - 1
+
+    return tuple(metrics), tuple(_case_result(index_of(rank, row), row, metrics) for rank, row in enumerate(ordered))
 
 
 def _case_result(index: int, row: Row, metrics: Sequence[str]) -> CaseResult:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from toolgrade._internal.sync_bridge import run_interruptible
@@ -44,6 +45,14 @@ class Source:
     runs_agent: bool = True
     agents: Sequence[str | None] = (None,)
     recorded: Mapping[CaseKey, tuple[int | None, FileCase]] | None = None
+
+    def units(self, trials: int | None) -> list[CaseKey]:
+        """Return what is measured: of goldens the first trial of each, then the second of each, and so on."""
+        if self.recorded is not None:
+            return [*self.recorded]
+        numbers: Iterable[int | None] = [None] if trials is None else range(1, trials + 1)
+        places = range(len(self.items))
+        return [CaseKey(place, trial, agent) for trial, agent, place in product(numbers, self.agents, places)]
 
 
 def case_source(cases: Sequence[AnyCase], metrics: Sequence[MetricLike]) -> Source:
@@ -106,19 +115,8 @@ class Session:
 
     def __post_init__(self) -> None:
         """Load the units that the file of results already has."""
-        source, trials = self.source, self.builder.trials
-        # The first trial of each golden, then the second of each, and so on.
-        numbers = [None] if trials is None else range(1, trials + 1)
-        self.units = (
-            [*source.recorded]
-            if source.recorded is not None
-            else [
-                CaseKey(place, trial, agent)
-                for trial in numbers
-                for agent in source.agents
-                for place in range(len(source.items))
-            ]
-        )
+        source = self.source
+        self.units = source.units(self.builder.trials)
         self._hashes: dict[int, str] = {}
         if self.builder.file is not None and source.recorded is not None:
             self._hashes = {unit.place: hash_of(item.encoded()) for unit, (_, item) in source.recorded.items()}

@@ -171,13 +171,19 @@ def _reply(answer: object) -> Reply:
     value = answer[0] if isinstance(answer, tuple) and answer else answer
     counts = getattr(value, "usage_metadata", None)
     usage = {name: n for name, n in counts.items() if type(n) is int} if isinstance(counts, dict) else {}
+    return Reply(text=_check_type(_text_in(value), str), usage=usage)
+
+
+def _text_in(value: object) -> object:
     if isinstance(value, BaseModel) and "verdict" in type(value).model_fields:
-        value = value.model_dump_json()
-    value = json_text(value) if isinstance(value, dict) else getattr(value, "content", getattr(value, "text", value))
-    if isinstance(value, list):  # parts of a text, of which each may be a text
-        parts = [part.get("text") if isinstance(part, dict) else part for part in value]
-        value = "".join(part for part in parts if isinstance(part, str))
-    return Reply(text=_check_type(value, str), usage=usage)
+        return value.model_dump_json()
+    if isinstance(value, dict):
+        return json_text(value)
+    content = getattr(value, "content", getattr(value, "text", value))
+    if isinstance(content, list):  # parts of a text, of which each may be a text
+        parts = [part.get("text") if isinstance(part, dict) else part for part in content]
+        return "".join(part for part in parts if isinstance(part, str))
+    return content
 
 
 async def _call(function: Callable[..., T | Awaitable[T]], *args: object, **options: object) -> T:

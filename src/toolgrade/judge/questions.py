@@ -163,15 +163,7 @@ def judgement_of(replies: Replies) -> Judgement:
     scores = [_unit_scores(listed) for listed in answers]
     requests = sum(result.requests for result in replies.results)
     return Judgement(
-        units=tuple(
-            UnitResult(
-                index=unit.index,
-                turns=unit.turns,
-                questions=listed,
-                **{name: part.score for name, part in parts.items()},
-            )
-            for unit, listed, parts in zip(case.units, answers, scores, strict=True)
-        ),
+        units=tuple(map(_unit_result, case.units, answers, scores)),
         questions=questions,
         parts=_means(scores),
         failures=dict(_failures(questions)),
@@ -182,6 +174,10 @@ def judgement_of(replies: Replies) -> Judgement:
         usage=add_usage(*[result.usage for result in replies.results], {"requests": requests}),
         cost=add_costs([result.cost for result in replies.results]),
     )
+
+
+def _unit_result(unit: Unit, questions: tuple[QuestionResult, ...], parts: Mapping[str, PartScore]) -> UnitResult:
+    return UnitResult(index=unit.index, turns=unit.turns, questions=questions, **_scores_of(parts))
 
 
 def _prompts(judge: Judge, questions: Sequence[JudgeQuestion]) -> list[Prompt]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -173,6 +174,20 @@ class MetricComparison:
         more = len(self.regressions) > len(self.improvements)
         return more and self.corrected is not None and self.corrected <= alpha
 
+    def failures(self, alpha: float | None, *, allow_missing: bool) -> Iterator[str]:
+        """Yield why B must not replace A; see `Comparison.failures`."""
+        if self.worse(alpha):
+            text = f"{self.metric}: {plural(len(self.regressions), 'case')} passed in A and failed in B"
+            if alpha is not None:
+                better = len(self.improvements)
+                text += f", {better} the other way round (corrected p {number_text(self.corrected or 0.0)})"
+            yield text
+        if self.lost:
+            yield f"{self.metric}: {plural(len(self.lost), 'case')} passed in A and could not be measured in B"
+        if self.missing and not allow_missing:
+            are = "is" if len(self.missing) == 1 else "are"
+            yield f"{self.metric}: {plural(len(self.missing), 'case')} passed in A and {are} not in B"
+
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values; a number that is not known is null."""
         return {"metric": self.metric, "metric_b": self.metric_b, "paired": self.paired, **to_json_value(self)}
@@ -254,19 +269,7 @@ class Comparison:
         require(valid, "alpha must be a number between 0 and 1", alpha)
         failures: list[str] = []
         for metric in self.metrics:
-            if metric.worse(alpha):
-                text = f"{metric.metric}: {plural(len(metric.regressions), 'case')} passed in A and failed in B"
-                if alpha is not None:
-                    better = len(metric.improvements)
-                    text += f", {better} the other way round (corrected p {number_text(metric.corrected or 0.0)})"
-                failures.append(text)
-            if metric.lost:
-                lost = plural(len(metric.lost), "case")
-                failures.append(f"{metric.metric}: {lost} passed in A and could not be measured in B")
-            if metric.missing and not allow_missing:
-                are = "is" if len(metric.missing) == 1 else "are"
-                missing = plural(len(metric.missing), "case")
-                failures.append(f"{metric.metric}: {missing} passed in A and {are} not in B")
+            failures += metric.failures(alpha, allow_missing=allow_missing)
         if not any(metric.paired for metric in self.metrics):
             failures.append("no case has a score in both")
         return tuple(failures)

@@ -469,11 +469,10 @@ def check_contract(contract: type[AdapterContract]) -> None:
             empty one, or does not say how to run its agent.
     """
     tests = [name for name in vars(AdapterContract) if name.startswith("test_")]
-    overridden = [name for name in tests if getattr(contract, name) is not getattr(AdapterContract, name)]
-    unexplained = [name for name in overridden if name not in contract.unsupported]
-    lines = [f"{name} is overridden; give the reason in `unsupported`" for name in unexplained]
-    unknown = [name for name in contract.unsupported if name not in tests]
-    lines += [f"{name}, in `unsupported`, is not a test of the contract" for name in unknown]
+    overridden = {name for name in tests if getattr(contract, name) is not getattr(AdapterContract, name)}
+    explained = contract.unsupported.keys()
+    lines = [f"{name} is overridden; give the reason in `unsupported`" for name in sorted(overridden - explained)]
+    lines += [f"{name}, in `unsupported`, is not a test of the contract" for name in sorted(explained - set(tests))]
     lines += [f"{name} has no reason in `unsupported`" for name, why in contract.unsupported.items() if not why.strip()]
     if contract.arun is AdapterHooks.arun:
         lines.append("arun is not implemented")

@@ -253,9 +253,14 @@ def _tool_pairs(case: CaseResult) -> Iterator[tuple[str, str]]:
         return
     alignment = max(alignments, key=lambda one: one.expected_count + one.called_count)
     names = alignment.labels or expected_names(case.case.expected_tools)
-    if case.case.tools_called is None or not (names or alignment.called_count == len(alignment.unexpected)):
-        return  # the case was read without its content
-    called_names = [call.name for call in case.case.tools_called]
+    is_complete = names or alignment.called_count == len(alignment.unexpected)
+    if is_complete and case.case.tools_called is not None:  # else the case was read without its content
+        yield from _aligned_names(alignment, names, [call.name for call in case.case.tools_called])
+
+
+def _aligned_names(
+    alignment: Alignment, names: Sequence[str], called_names: Sequence[str]
+) -> Iterator[tuple[str, str]]:
     for pair in (*alignment.pairs, *alignment.out_of_order):
         yield _name_at(called_names, pair.called), _name_at(called_names, pair.called)
     instead = _calls_instead(alignment)

@@ -171,14 +171,10 @@ class Handler(BaseHTTPRequestHandler):
         if fault.ending == "dropped" or closing.is_set():
             self.close_connection = True
             return
-        body = b"".join(pieces)
-        if fault.ending != "whole":
-            pieces = [body[: int(len(body) * fault.share)]]
-        elif fault.pause and not is_stream:
-            size = -(-len(body) // _SLOW_PIECES)  # rounded up
-            pieces = [body[start : start + size] for start in range(0, len(body), size)]
+        size = sum(map(len, pieces))
+        pieces = _sent_pieces(fault, pieces, is_stream=is_stream)
         # An answer that is cut announces more than it sends, so that the client notices.
-        length = len(body) if fault.ending == "cut" else sum(map(len, pieces))
+        length = size if fault.ending == "cut" else sum(map(len, pieces))
         self._send_head(fault, None if is_stream else length)
         self.close_connection = fault.ending == "cut"
         for number, piece in enumerate(filter(None, pieces)):  # an empty chunk would end the stream
@@ -198,6 +194,17 @@ class Handler(BaseHTTPRequestHandler):
         for name, value in {**headers, "x-request-id": new_id("req"), **fault.headers}.items():
             self.send_header(name, value)
         self.end_headers()
+
+
+def _sent_pieces(fault: HttpFault, pieces: Sequence[bytes], *, is_stream: bool) -> Sequence[bytes]:
+    """Return the pieces that are sent: of an answer that ends early a part, and of a slow body tenths."""
+    body = b"".join(pieces)
+    if fault.ending != "whole":
+        return [body[: int(len(body) * fault.share)]]
+    if fault.pause and not is_stream:
+        size = -(-len(body) // _SLOW_PIECES)  # rounded up
+        return [body[start : start + size] for start in range(0, len(body), size)]
+    return pieces
 
 
 def _read_form(content: bytes, content_type: str) -> JsonObject:
