@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import permutations
 from typing import Any
 
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles import equal as same
@@ -92,50 +92,6 @@ def test_a_failed_call_changes_nothing(expected: Calls, called: Calls, place: in
         more = [*called[:place], ToolCall(name=name, execution={"status": status}), *called[place:]]
 
         assert measured(expected, called).parts == measured(expected, more).parts
-
-
-@given(expected=expected_drawn, called=called_drawn, place=st.integers(0, 5))
-def test_a_harmless_read_costs_nothing(expected: Calls, called: Calls, place: int) -> None:
-    """Another read changes the score only if it was expected, and then upwards."""
-    more = [*called[:place], ToolCall(name="look"), *called[place:]]
-    before, after = score(expected, called), score(expected, more)
-
-    assert after >= before
-    assert after == before or any(call.name == "look" for call in expected)
-
-
-@given(expected=expected_drawn, called=called_drawn, place=st.integers(0, 5))
-def test_unexpected_write_lowers_the_score(expected: Calls, called: Calls, place: int) -> None:
-    """Unless it is 0 already."""
-    assume(all(call.name != "pay" for call in expected))
-    more = [*called[:place], ToolCall(name="pay"), *called[place:]]
-    before, after = score(expected, called), score(expected, more)
-
-    assert after < before or before == 0 == after
-
-
-@given(expected=expected_drawn, place=st.integers(0, 3))
-def test_a_write_that_was_dropped_lowers(expected: Calls, place: int) -> None:
-    """A run that did all but one thing scores below 1; at the default threshold it fails."""
-    writes = [index for index, call in enumerate(expected) if call.name not in {"look", "find"}]
-    assume(writes)
-    index = writes[place % len(writes)]
-    result = measured(expected, [*expected[:index], *expected[index + 1 :]])
-
-    assert result.score is not None
-    assert result.score < 0.9
-    assert not result.passed
-
-
-@given(one=expected_drawn, other=expected_drawn)
-def test_f1_is_symmetric(one: Calls, other: Calls) -> None:
-    """Where every call says its arguments, and every effect is known, the writes of both sides may change places."""
-    sides = [
-        [ToolCall(name=call.name, args=call.arguments) for call in side if call.name != "frob"] for side in (one, other)
-    ]
-    there, back = measured(*sides).parts, measured(*sides[::-1]).parts
-
-    assert there.get("arguments") == back.get("arguments")
 
 
 @given(expected=expected_drawn, called=called_drawn)

@@ -100,19 +100,6 @@ def test_alternatives_are_the_maximum(plans: list[list[ToolCall]], called: list[
     assert score(Plan([OneOf(*plans)]), called, effects=effects) == best
 
 
-@given(expected=lists, called=lists)
-def test_optional_call_counts_if_made(expected: list[ToolCall], called: list[ToolCall]) -> None:
-    """Like a required one then, and not at all otherwise."""
-    for name in ("zap", "scan"):
-        extra, effects = ToolCall(name=name, args={"a": 1}), {**EFFECTS, "scan": "read"}
-        plan = Plan([*expected, Expect(name, {"a": 1}, optional=True)])
-
-        assert score(plan, [*called, extra], effects=effects) == score(
-            [*expected, extra], [*called, extra], effects=effects
-        )
-        assert score(plan, called, effects=effects) == score(expected, called, effects=effects)
-
-
 # Against every way and every alignment
 
 

@@ -10,8 +10,6 @@ Bounds, monotonicity, and exact <= ordered <= unordered, whatever the denominato
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from itertools import pairwise
 from typing import get_args
 
 import pytest
@@ -20,7 +18,7 @@ from hypothesis import strategies as st
 
 from oracles import call_similarity, equal, outputs_equal, ranks
 from shorthand import align
-from strategies import argument_items, called_items, expected_items, full_items, sides, text_items
+from strategies import argument_items, full_items, sides, text_items
 from toolgrade.matching.alignment import Alignment, CallItem, Denominator
 from toolgrade.matching.json_compare import ABSENT
 
@@ -90,39 +88,6 @@ def test_alignment_of_calls_of_one_tool_is_the_best_of_all(setting: dict[str, bo
 # The shape of an alignment
 
 
-@given(setting=any_setting, both=sides(size=6))
-def test_every_position_has_exactly_one_place(setting: dict[str, bool], both: Sides) -> None:
-    """Each position is in one pair, out of order, or unmatched."""
-    expected, called = both
-    alignment = align(expected, called, **setting)
-    pairs = [*alignment.pairs, *alignment.out_of_order]
-    assert sorted([*(pair.expected for pair in pairs), *alignment.missing]) == list(range(len(expected)))
-    assert sorted([*(pair.called for pair in pairs), *alignment.unexpected]) == list(range(len(called)))
-    assert all(expected[pair.expected].name == called[pair.called].name for pair in pairs)
-
-
-@given(setting=any_setting, both=sides(size=6))
-def test_no_name_is_left_on_both_sides(setting: dict[str, bool], both: Sides) -> None:
-    """No tool is both missing and unexpected."""
-    expected, called = both
-    alignment = align(expected, called, **setting)
-    missing = {expected[index].name for index in alignment.missing}
-    assert missing.isdisjoint(called[index].name for index in alignment.unexpected)
-
-
-@given(setting=any_ordered, both=sides(size=6))
-def test_ordered_pairs_do_not_cross(setting: dict[str, bool], both: Sides) -> None:
-    """In ordered mode no pair crosses another, not even one of similarity 0."""
-    pairs = positions(align(*both, **setting))
-    assert all(e < f and c < d for (e, c), (f, d) in pairwise(pairs))
-
-
-@given(setting=any_unordered, both=sides())
-def test_unordered_knows_nothing_out_of_order(setting: dict[str, bool], both: Sides) -> None:
-    """Without ordering nothing is out of order."""
-    assert align(*both, **setting).out_of_order == ()
-
-
 @given(setting=any_setting, both=sides())
 def test_a_pair_shows_why_it_is_less_than_perfect(setting: dict[str, bool], both: Sides) -> None:
     """A pair has differences exactly if its similarity is below 1, and each of them is a difference."""
@@ -181,12 +146,6 @@ def test_reading_both_sides_backwards_keeps_the_ordered_weight(setting: dict[str
     assert align(expected, called, **setting).matched == backwards.matched
 
 
-@given(setting=any_setting, both=sides())
-def test_alignment_is_deterministic(setting: dict[str, bool], both: Sides) -> None:
-    """Equal sides give equal alignments in all pairs and differences."""
-    assert repr(align(*both, **setting)) == repr(align(*both, **setting))
-
-
 # Bounds and order
 
 
@@ -200,15 +159,6 @@ def test_bounds(setting: dict[str, bool], both: Sides) -> None:
     assert all(0 <= score <= 1 for score in scores.values())
     assert scores["longest"] == min(scores["expected"], scores["called"])
     assert scores["longest"] <= scores["f1"] <= max(scores["expected"], scores["called"])
-
-
-@given(setting=any_unordered, both=sides(size=6))
-def test_exact_is_at_most_ordered_is_at_most_unordered(setting: dict[str, bool], both: Sides) -> None:
-    """Each rule is weaker than the previous one: exact <= ordered <= unordered, for every denominator."""
-    in_order = align(*both, **{**setting, "ordered": True})
-    any_order = align(*both, **setting)
-    for denominator in DENOMINATORS:
-        assert float(in_order.exact) <= in_order.score(denominator) <= any_order.score(denominator)
 
 
 @given(setting=any_ordered, both=sides(size=4))
@@ -232,57 +182,6 @@ def test_identity(setting: dict[str, bool], items: list[CallItem]) -> None:
 
 
 # Monotonicity
-
-
-def inserted(items: Sequence[CallItem], item: CallItem, place: int) -> list[CallItem]:
-    """The list with one item more."""
-    place %= len(items) + 1
-    return [*items[:place], item, *items[place:]]
-
-
-@given(setting=any_setting, both=sides(), more=called_items, place=st.integers(0, 5))
-def test_another_call_never_lowers_recall(setting: dict[str, bool], both: Sides, more: CallItem, place: int) -> None:
-    """A further call, wherever it stands, never lowers the matched weight, and so never lowers recall."""
-    expected, called = both
-    before = align(expected, called, **setting)
-    after = align(expected, inserted(called, more, place), **setting)
-    assert before.matched <= after.matched
-    if expected and called:
-        assert before.recall <= after.recall
-
-
-@given(setting=any_unordered, both=sides(full_items, full_items))
-def test_a_needed_call_raises_recall(setting: dict[str, bool], both: Sides) -> None:
-    """Adding the very call that is missing raises the unordered weight by 1, or recall is 1 already without it."""
-    expected, called = both
-    before = align(expected, called, **setting)
-    for index in before.missing:
-        after = align(expected, [*called, expected[index]], **setting)
-        assert after.matched == before.matched + 1
-
-
-@given(setting=any_setting, both=sides(), more=expected_items, place=st.integers(0, 5))
-def test_expecting_more_never_lowers_precision(
-    setting: dict[str, bool], both: Sides, more: CallItem, place: int
-) -> None:
-    """A further expected call, wherever it stands, never lowers the matched weight, and so never lowers precision."""
-    expected, called = both
-    before = align(expected, called, **setting)
-    after = align(inserted(expected, more, place), called, **setting)
-    assert before.matched <= after.matched
-    if expected and called:
-        assert before.precision <= after.precision
-
-
-@given(setting=any_unordered, both=sides())
-def test_removing_unexpected_calls_keeps_recall(setting: dict[str, bool], both: Sides) -> None:
-    """The weight stays the same, and precision does not fall."""
-    expected, called = both
-    before = align(expected, called, **setting)
-    after = align(expected, [item for i, item in enumerate(called) if i not in before.unexpected], **setting)
-    assert after.matched == before.matched
-    if len(called) > len(before.unexpected):
-        assert after.precision >= before.precision
 
 
 @given(both=sides(full_items, full_items))

@@ -8,7 +8,6 @@ own.
 
 from __future__ import annotations
 
-import random
 from typing import Any, get_args
 
 import pytest
@@ -90,18 +89,6 @@ def test_every_position_of_plan_and_run_is_placed_once(plan: Plan, tools: list[T
     assert alignment.matched <= alignment.expected_count
 
 
-@given(plans(ordering=False), called(), st.sampled_from(DENOMINATORS), st.randoms(use_true_random=False))
-def test_an_unordered_score_does_not_know_the_order(
-    plan: Plan, tools: list[ToolCall], denominator: Denominator, shuffler: random.Random
-) -> None:
-    """Listing the items of a plan in another order changes no unordered score."""
-    shuffled = list(plan.calls)
-    shuffler.shuffle(shuffled)
-    assert scored(Plan(shuffled), tools, denominator=denominator) == pytest.approx(
-        scored(plan, tools, denominator=denominator)
-    )
-
-
 @given(plans(size=2), plans(size=2), called(), modes)
 def test_alternatives_give_the_best_score(one: Plan, other: Plan, tools: list[ToolCall], mode: dict[str, Any]) -> None:
     """`OneOf(a)` and `Alternatives([a])` equal a; two plans give the better score in any order."""
@@ -125,27 +112,6 @@ def test_so_many_times_is_as_many_calls(
     assert with_times(times=2) == scored(Plan([call, call, *others]), tools, **mode)
     assert with_times(times=(0, 1)) == with_times(optional=True)
     assert with_times(times=1) == scored(Plan([call, *others]), tools, **mode)
-
-
-@given(st.lists(plain_calls, max_size=3), st.sampled_from(DENOMINATORS))
-def test_made_optional_call_counts_as_required(tools: list[ToolCall], denominator: Denominator) -> None:
-    """An unmade one has no effect."""
-    extra = ToolCall(name="z", input_parameters={"x": 1})
-    optional, required = Expect("z", {"x": 1}, optional=True), Expect("z", {"x": 1})
-    plan = Plan([*tools, optional])
-    assert scored(plan, [*tools, extra], denominator=denominator) == 1
-    assert scored(Plan([*tools, required]), [*tools, extra], denominator=denominator) == 1
-    assert scored(plan, tools, denominator=denominator) == scored(tools, tools, denominator=denominator)
-
-
-@given(st.permutations(["a", "b", "c", "d"]), st.sampled_from(DENOMINATORS))
-def test_each_premature_call_is_worth_nothing(order: list[str], denominator: Denominator) -> None:
-    """In a chain of distinct names, a call counts if and only if its predecessor came earlier."""
-    chain = ["a", "b", "c", "d"]
-    plan = Plan([Expect(name, label=name, after=chain[max(at - 1, 0) : at]) for at, name in enumerate(chain)])
-    tools = [ToolCall(name=name) for name in order]
-    timely = sum(not at or order.index(chain[at - 1]) < order.index(name) for at, name in enumerate(chain))
-    assert scored(plan, tools, denominator=denominator) == timely / 4
 
 
 @given(plans(), called(), modes)

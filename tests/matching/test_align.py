@@ -18,7 +18,11 @@ from oracles import call_similarity, equal_pairs
 from shorthand import align
 from toolgrade.errors import LimitError
 from toolgrade.matching import call_similarity as call_similarity_module
+<<<<<<< HEAD
 from toolgrade.matching.alignment import Alignment, CallItem, Denominator
+=======
+from toolgrade.matching.alignment import Item
+>>>>>>> 7de7abb (tests: leave out laws that an oracle implies)
 from toolgrade.matching.json_compare import ABSENT
 
 
@@ -90,6 +94,7 @@ def test_by_arguments(
     assert (alignment.matched, pairs_text(alignment)) == (Fraction(matched), pairs)
 
 
+<<<<<<< HEAD
 def test_optimal_where_the_best_first_choice_is_a_trap() -> None:
     """Greedy pairing gives 1/2 of 2 here; the optimum is 3/2."""
     expected = calls({"x": 1, "y": 1}, {"x": 1, "y": 2})
@@ -144,6 +149,8 @@ def test_denominators(denominator: Denominator, score: float) -> None:
     assert (alignment.recall, alignment.precision, alignment.f1) == (2 / 3, 0.4, 0.5)
 
 
+=======
+>>>>>>> 7de7abb (tests: leave out laws that an oracle implies)
 def test_scores_are_rounded_once() -> None:
     """Three thirds are 1, not 0.9999999999999999: sums are exact, and only the score is a float."""
     expected, called = calls(*[{"x": i, "y": i, "z": i} for i in range(3)]), calls(*[{"x": i} for i in range(3)])
