@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -11,9 +10,7 @@ import pytest
 from shorthand import calls_from
 from toolgrade import CallStatus, ConfigurationError, ToolCall
 from toolgrade.calls import ToolEffect
-from toolgrade.matching.engine import align_list
 from toolgrade.metrics.call_filter import UNDONE, CallFilter, ComparedCalls
-from toolgrade.metrics.call_items import called_item, expected_item
 
 EFFECTS = {"look": "read", "find": "read", "book": "write", "pay": "write"}
 
@@ -32,15 +29,6 @@ def compared(expected: str, called: str, **options: Any) -> ComparedCalls:
 def names(calls: Any) -> str:
     """The names of calls."""
     return " ".join(call.name for call in calls.values())
-
-
-def test_without_options_everything_remains() -> None:
-    """Nothing is left out unless it was asked for."""
-    result = compared("look book", "find:error pay jiggle")
-
-    assert (names(result.expected), names(result.called)) == ("look book", "find pay jiggle")
-    assert (list(result.expected), list(result.called)) == ([0, 1], [0, 1, 2])
-    assert (result.findings, result.warnings) == ((), ())
 
 
 @pytest.mark.parametrize("status", CallStatus)
@@ -174,37 +162,6 @@ def test_many_failed_calls_are_named_in_part() -> None:
     result = compared("", " ".join(["book:error"] * 12), ignore_failed=True)
 
     assert result.warnings[0].endswith("called #10 'book' and 2 more")
-
-
-def test_tools_of_the_case_and_of_the_metric_say_their_effect() -> None:
-    """Those of the metric win."""
-    called = calls_from("a b")
-    case = [{"name": "a", "effect": "read"}, {"name": "b", "annotations": {"readOnlyHint": False}}]
-    of_case = call_filter(only="write").select([], called, case)
-    tools = CallFilter(
-        only="write",
-        ignore_failed=False,
-        effects=None,
-        guess_effects=False,
-        error_pattern=None,
-        tools=call_filter(only="write").tool_effects([{"name": "a", "effect": "write"}]).tools[1],
-    )
-
-    assert names(of_case.called) == "b"
-    assert names(tools.select([], called, case).called) == "a b"
-
-
-def test_an_alignment_gets_the_places_of_the_case() -> None:
-    """Pairs, order, missing and unexpected calls; weights and counts cover the compared calls."""
-    result = compared("look book look pay book", "find pay find book find book pay", only="write")
-    expected, called = result.expected.values(), result.called.values()
-    sides = [expected_item(call) for call in expected], [called_item(call) for call in called]
-    placed = result.in_case(align_list(*sides, ordered=True)).alignment()
-
-    assert [(pair.expected, pair.called) for pair in placed.pairs] == [(1, 3), (4, 5)]
-    assert [(pair.expected, pair.called) for pair in placed.out_of_order] == [(3, 1)]
-    assert (placed.missing, placed.unexpected) == ((), (6,))
-    assert (placed.expected_count, placed.called_count, placed.matched) == (3, 4, Fraction(2))
 
 
 @pytest.mark.parametrize(

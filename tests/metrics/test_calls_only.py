@@ -85,20 +85,10 @@ def test_the_weight_of_reads(weight: float, score: float) -> None:
 @pytest.mark.parametrize(
     ("expected", "called", "score"),
     [
-        ({"a": 1, "b": 2}, {"a": 1, "b": 3}, 1 / 2),
         ({"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "c": 3}}, 1 / 2),
         ({"p": [{"n": "x", "m": 1}, {"n": "y", "m": 2}]}, {"p": [{"n": "x", "m": 1}, {"n": "z", "m": 2}]}, 3 / 4),
-        ({"p": [1, 2]}, {"p": [2, 1]}, 0),
         ({"p": [1, 2, 3]}, {"p": [1, 2]}, 2 / 3),
-        ({"p": [1]}, {"p": []}, 0),
-        ({"p": []}, {"p": []}, 1),
         ({"p": {}}, {"p": []}, 0),
-        ({}, {}, 1),
-        ({}, {"a": 1}, 0),
-        (None, {}, 1),
-        ({"a": 1}, {"a": 1.0}, 1),
-        ({"a": 1}, {"a": True}, 0),
-        ({"a": 1}, {"a": "1"}, 0),
         ({"a.b": 1}, {"a": {"b": 1}}, 0),
         ({"a": [1]}, {"a": {"0": 1}}, 0),
     ],
@@ -117,23 +107,6 @@ def test_deep_arguments() -> None:
     assert of_arguments({"x": deep}, {"x": deep}).score == 1
 
 
-def test_writes_are_matched_so_that_the_sum_is_greatest() -> None:
-    """Not in order of occurrence: the first call would match either."""
-    expected = [{"a": 1, "b": 1}, {"a": 1, "b": 2}]
-    case = LLMTestCase(
-        expected_tools=[ToolCall(name="book", args=arguments) for arguments in expected],
-        tools_called=[ToolCall(name="book", args=arguments) for arguments in ({"a": 1, "b": 2}, {"a": 1, "b": 9})],
-    )
-    result = calls_only().measure(case)
-
-    assert result.score == pytest.approx(0.75)
-    assert result.alignment is not None
-    assert [(pair.expected, pair.called, pair.similarity) for pair in result.alignment.pairs] == [
-        (0, 1, 0.5),
-        (1, 0, 1),
-    ]
-
-
 # What is left out
 
 
@@ -143,21 +116,6 @@ def test_failed_calls_do_not_count() -> None:
 
     assert measured("book(1)", called).score == 1
     assert measured("book(1)", called, ignore_failed=False).score == pytest.approx(2 / 3)
-
-
-def test_a_write_that_failed_is_missing() -> None:
-    """Wanting is not doing; a call that waits has not failed."""
-    assert measured("book", "book:error").score == 0
-    assert measured("book", "book:pending").score == 1
-
-
-def test_failures_in_answers() -> None:
-    """A pattern detects failures in answers."""
-    calls = [ToolCall(name="book", output=text) for text in ("Error: full", "booked")]
-    case = LLMTestCase(expected_tools=[ToolCall(name="book")], tools_called=calls)
-
-    assert calls_only(error_pattern="^Error").measure(case).score == 1
-    assert calls_only().measure(case).score == pytest.approx(2 / 3)
 
 
 def test_unknown_effects() -> None:
@@ -204,21 +162,6 @@ def test_arguments_that_are_redacted(pin: Any) -> None:
     assert [(finding.kind, finding.path) for finding in result.findings] == [
         ("not_compared", "$.input_parameters.cards[0].pin")
     ]
-
-
-# Forbidden calls
-
-
-def test_a_forbidden_call_makes_the_total_0() -> None:
-    """The other parts stay; a forbidden call that failed did nothing."""
-    result = measured("book", "book mail", forbidden=["ma?l"])
-    clean = measured("book", "book mail:error", forbidden=["ma?l"])
-
-    assert (result.score, result.parts["forbidden"]) == (0, 0)
-    assert (clean.score, clean.parts["forbidden"]) == (1, 1)
-    assert [(finding.kind, finding.called) for finding in result.findings] == [("forbidden", 1), ("unexpected", 1)]
-    assert str(result.reason).startswith("total: a forbidden call was made = 0 (failed at 0.9).")
-    assert "forbidden" not in measured("book", "book").parts
 
 
 # Words

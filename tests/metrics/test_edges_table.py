@@ -178,23 +178,6 @@ def test_value_that_is_not_a_case_is_refused(case: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("calls", "strict", "value", "passed"),
-    [
-        pytest.param("ab", True, 1.0, True, id="perfect, strict"),
-        pytest.param("a", True, 0.0, False, id="half, strict"),
-        pytest.param("a", False, 0.5, True, id="half, at the threshold"),
-        pytest.param("", False, 0.0, False, id="nothing"),
-    ],
-)
-def test_strict_mode_and_threshold(calls: str, value: float, *, strict: bool, passed: bool) -> None:
-    """Strict: threshold 1, and any score below 1 becomes 0. Otherwise a score at the threshold of 0.5 passes."""
-    case = LLMTestCase(tools_called=tools(calls), expected_tools=tools("ab"))
-    result = ToolCorrectnessMetric(strict_mode=strict).measure(case)
-    assert (result.score, result.passed) == (value, passed)
-    assert result.threshold == (1.0 if strict else 0.5)
-
-
-@pytest.mark.parametrize(
     ("called", "expected", "threshold", "passed"),
     [
         pytest.param(1, 3, 1 / 3, True, id="a third"),

@@ -9,7 +9,6 @@ import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
@@ -89,24 +88,6 @@ def test_threads_do_not_see_each_other() -> None:
     assert metric.score == 1
 
 
-def test_a_new_thread_has_measured_nothing() -> None:
-    """In a thread with a new context the metric raises until it measures there."""
-    metric = ToolCorrectnessMetric()
-    metric.measure(case(0.5))
-    results: list[Any] = []
-
-    def work() -> None:
-        results.append(nothing_measured(metric))
-        metric.measure(case(0.25))
-        results.append(metric.score)
-
-    thread = threading.Thread(target=lambda: contextvars.Context().run(work))
-    thread.start()
-    thread.join()
-    assert results == [True, 0.25]
-    assert metric.score == 0.5
-
-
 def test_tasks_do_not_see_each_other() -> None:
     """Concurrent tasks that share one metric each see their own score and reason, however their steps interleave."""
     metric = ToolCorrectnessMetric()
@@ -149,17 +130,6 @@ def test_child_tasks_inherit_and_do_not_overwrite() -> None:
     asyncio.run(main())
 
 
-def test_an_awaited_measure_is_remembered() -> None:
-    """`await metric.a_measure(case)` is remembered for the task that awaited it."""
-
-    async def main() -> tuple[float | None, bool | None]:
-        metric = ToolCorrectnessMetric()
-        await metric.a_measure(case(0.25))
-        return metric.score, metric.success
-
-    assert asyncio.run(main()) == (0.25, False)
-
-
 def test_evaluate_leaves_no_result_on_the_metric() -> None:
     """After `evaluate` the results are in the report; the metric shows what it showed before."""
     metric, fresh = ToolCorrectnessMetric(), ToolCorrectnessMetric()
@@ -195,15 +165,6 @@ def test_metrics_are_forgotten() -> None:
     gc.collect()
     assert [reference() for reference in references] == [None] * 5
     assert remaining.score == 0.5
-
-
-def test_a_new_metric_for_every_case_leaves_none_behind() -> None:
-    """One metric for each of many cases does not accumulate metrics."""
-    for _ in range(1_000):
-        ToolCorrectnessMetric().measure(LLMTestCase(tools_called=[], expected_tools=[]))
-    gc.collect()
-    alive = sum(isinstance(thing, ToolCorrectnessMetric) for thing in gc.get_objects())
-    assert alive < 100
 
 
 @dataclass(frozen=True)

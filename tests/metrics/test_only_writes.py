@@ -72,16 +72,6 @@ def test_label_has_the_filter() -> None:
     assert metric.label == "tool_correctness(only=write, without failed calls)"
 
 
-def test_omitted_calls_are_reported() -> None:
-    """Failed calls, calls of unknown effect, and assumed writes."""
-    result = measured("frob", "jiggle frob frob:error", only="write", ignore_failed=True)
-
-    assert result.score == 1
-    assert [(finding.kind, finding.called) for finding in result.findings] == [("unknown_effect", 0)]
-    assert "1 call left out that did nothing: called #3 'frob'" in result.warnings
-    assert "1 call not scored, since the effect of the tool is unknown: 'jiggle'" in result.warnings
-
-
 def test_available_tools_with_effects_need_no_judge() -> None:
     """Without `only` they are meant for a judge, and a result warns about its absence."""
     tools = [{"name": "a", "effect": "read"}, {"name": "b", "effect": "write"}]

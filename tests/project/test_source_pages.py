@@ -284,18 +284,6 @@ def test_the_example_of_an_ordering(tmp_path: Path, case: str, metric: str, firs
     assert f"Out of order: expected #3 '{first}' was called as #2." in result.reason
 
 
-@pytest.mark.parametrize("metric", [ToolCorrectnessMetric, MultimodalToolCorrectnessMetric])
-def test_an_exact_match_wins_over_ordering(tmp_path: Path, metric: type[ToolCorrectnessMetric]) -> None:
-    """With `should_exact_match` the other option has no effect."""
-    case = run(PAGE_000, tmp_path)["test_case"]
-    exact, both = (
-        metric(should_exact_match=True, should_consider_ordering=ordering).measure(case) for ordering in (False, True)
-    )
-
-    assert exact == both
-    assert exact.score == 0
-
-
 # 001: the fluent form
 
 
