@@ -3,7 +3,6 @@
 import gzip
 import json
 import re
-import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +67,7 @@ EXIT_CODES = [
     ([UNKNOWN], ["--fail-under", "0"], 1),
     ([PERFECT] * 2 + [HALF], ["--fail-under", "0.8333333333"], 0),
     ([HALF], ["--fail-under", "0.6", "--threshold", "0"], 1),
+    ([ARGUMENTS], ["--threshold", "1"], 0),  # names alone are compared by default
     ([ARGUMENTS], ["--ordered", "--params", "input", "--fail-under", "0.5"], 0),
     ([ARGUMENTS], ["--ordered", "--params", "name,input", "--fail-under", "0.6"], 1),
     ([ARGUMENTS], ["--ordered", "--params", "tool,input_parameters", "--fail-under", "0.6"], 1),
@@ -284,11 +284,9 @@ def test_ten_of_hundreds_of_bad_lines_are_printed() -> None:
             b'data: {"choices": [1, 2]}\n',
             "is a raw stream of server-sent events; log the response that the client assembles",
         ),
-        (b'"id";"name"\n1;2\n', "looks like CSV; write each row as a JSON object"),
         (b'"id"\t"name"\n1\t2\n', "looks like CSV; write each row as a JSON object"),
         (b"2026-01-01 started\nfailed\n" * 9, "is text without JSON; give JSON Lines, with a JSON object on each line"),
         ("{}\n".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
-        ('{"id": "a"}\n'.encode("utf-16-le"), "is UTF-16 text; save it as UTF-8"),
         ('{"id": "a"}\n'.encode("utf-16-be"), "is UTF-16 text; save it as UTF-8"),
         (b'{"id": "a", "expected_tools": []}\n' * 9, "has goldens, which have expected calls and no calls that were"),
         (b'{\n"idd": "a"\n}\n', "FILE:1: $.idd: unknown field 'idd'"),
@@ -298,11 +296,9 @@ def test_ten_of_hundreds_of_bad_lines_are_printed() -> None:
         "binary",
         "csv",
         "events",
-        "quoted",
         "tabs",
         "text",
         "utf-16",
-        "utf-16-le",
         "utf-16-be",
         "goldens",
         "pretty",
@@ -367,15 +363,6 @@ def test_records_are_read_and_their_warnings_shown() -> None:
     assert "  - $.agent_trajectory[1].tool_calls[0]" in result.stdout
 
 
-def test_torn_last_line_is_reported() -> None:
-    """The last line of an interrupted writer counts as a case that was not measured."""
-    result = score(lines(PERFECT, HALF) + b'{"id": "torn", "tools_cal')
-
-    assert result.exit_code == 1
-    assert "standard input: 3 cases" in result.stdout
-    assert result.stderr.startswith("warning: <stdin>:3: $: a torn line: its writer stopped before its end\n")
-
-
 # What it shows
 
 
@@ -423,37 +410,6 @@ def test_hostile_text_never_reaches_the_terminal(tmp_path: Path) -> None:
     written = without_times((tmp_path / "report.json").read_text())
     assert written == without_times(piped.out)
     assert written["cases"][0]["id"] == HOSTILE
-
-
-@pytest.mark.parametrize("letter", ["x", "航"], ids=["narrow", "wide"])
-def test_a_piped_report_fits_80_columns(tmp_path: Path, letter: str) -> None:
-    """Long and wide names are cut or folded, and no line ends in blanks."""
-    name = letter * 300
-    case = {
-        "id": name,
-        "tools_called": [call(name, **{name: name})],
-        "expected_tools": [call(name, a=1), call("b" + name)],
-    }
-    (tmp_path / "runs.jsonl").write_bytes(lines(case, {**case, "id": None}))
-    outcome = toolgrade_score("runs.jsonl", "--params", "input", folder=tmp_path)
-
-    assert outcome.code == 1
-    for line in outcome.out.split("\n"):
-        assert sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in line) <= 80
-        assert line == line.rstrip()
-
-
-def test_limits_are_obeyed() -> None:
-    """--limit and --details, with 0 for all and for none."""
-    cases = lines(*({**WRONG, "id": f"case-{number}"} for number in range(30)))
-
-    assert len(re.findall("^ case-", score(cases).stdout, re.MULTILINE)) == 20
-    assert len(re.findall("^ case-", score(cases, "--limit", "0").stdout, re.MULTILINE)) == 30
-    assert len(re.findall("^case-", score(cases).stdout, re.MULTILINE)) == 3
-    assert not re.search("^case-", score(cases, "--details", "0").stdout, re.MULTILINE)
-
-
-# The report as a file
 
 
 # Metrics of calls alone
@@ -535,9 +491,7 @@ CHANGED = {
         (["--no-guess-effects"], 2 / 3, 1),  # look counts as a write; the effects of mail_all and jiggle are unknown
         (["--effect", "look=read", "--no-guess-effects"], 0.98, 0),
         (["--effect", "look=read", "--error-pattern", "full"], 2 / 3 * 0.98, 1),
-        (["--effect", "l*=read", "--effect", "*_all=write"], 2 / 3 * 0.98, 1),
         (["--effect", "look=read", "--forbidden", "mail_*"], 0, 1),
-        (["--effect", "look=read", "--no-guess-effects", "--threshold", "0.99"], 0.98, 1),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -571,7 +525,6 @@ BOOKED = {
         (["--compare", "exact"], 0.98 / 2, 1),
         (["--error-pattern", "none"], 0.98 / 2, 1),
         (["--forbidden", "b*"], 0, 1),
-        (["--threshold", "0.99"], 0.98, 1),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -612,13 +565,3 @@ def test_options_of_one_metric_do_not_block_others(ignoring: list[str], label: s
     metrics = json.loads(score(lines(CHANGED), *both, *ignoring, "--json", "-").stdout)["metrics"]
 
     assert [summary["metric"] for summary in metrics] == ["task_success", label]
-
-
-def test_skipped_case_shows_its_reason_in_one_line() -> None:
-    """Notes of the reason are listed as warnings, not in the table."""
-    case = {"id": "fine", "tools_called": [{"name": "look", "execution": {"status": "ok"}}]}
-    result = score(lines(case), "--metric", "tool-recovery")
-
-    assert result.exit_code == 1
-    assert re.search(r"skipped +Skipped: no call failed\.\n", result.stdout)
-    assert result.stdout.count("1 call recorded by the answer alone") == 1

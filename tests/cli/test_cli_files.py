@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from processes import COMMAND, HEEDS_INTERRUPTS, environment, toolgrade_score
-from scale_files import write_lines
+from processes import toolgrade_score
 from toolgrade.evaluation import read_results
 
 GOOD = {"id": "good", "tools_called": [{"name": "a"}], "expected_tools": [{"name": "a"}]}
 BAD = {"id": "bad", "tools_called": [{"name": "b"}], "expected_tools": [{"name": "a"}]}
-
-#: `toolgrade`, interrupted when it opens its sixth file: a signal from outside might be too late.
-INTERRUPTED_AT_FILE_5 = f"""
-{HEEDS_INTERRUPTS}
-import os, sys
-from toolgrade.cli.main import main
-
-def interrupt(event, args):
-    if event == "open" and str(args[0]) == "f05":
-        os.kill(os.getpid(), signal.SIGINT)
-
-sys.addaudithook(interrupt)
-main()
-"""
 
 
 def write(path: Path, *cases: object) -> None:
@@ -104,27 +86,6 @@ def test_a_bad_line_fails_a_run_with_a_minimum(tmp_path: Path) -> None:
     assert done.code == 1
 
 
-@pytest.mark.skipif(os.name != "posix", reason="a signal is sent as POSIX does")
-def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
-    """Exit code 130, the report so far and a hint how to resume; `--resume` measures only the rest."""
-    files = [f"f{number:02}" for number in range(12)]
-    for seed, name in enumerate(files):
-        write_lines(tmp_path / name, 10, seed)
-    command = [sys.executable, "-c", INTERRUPTED_AT_FILE_5, "score", *files, "--results", "r", "--processes", "1"]
-
-    child = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, check=False, timeout=60)
-
-    assert (child.returncode, child.stdout) == (130, b"")
-    assert b"completed before the interrupt: 50 cases" in child.stderr
-    assert child.stderr.endswith(b"interrupted: 50 cases done; resume r to complete it\n")
-    written = (tmp_path / "r").read_bytes()
-    assert read_results(tmp_path / "r").interrupted
-    done = toolgrade_score(*files, "--results", "r", "--resume", folder=tmp_path)
-    assert done.out.startswith("12 files: 120 cases")
-    assert (tmp_path / "r").read_bytes().startswith(written)
-    assert len(read_results(tmp_path / "r").cases) == 120
-
-
 def test_names_of_files_are_not_obeyed_by_a_terminal(tmp_path: Path) -> None:
     """What a file is called is data."""
     name = "a\x1b[31m"
@@ -135,16 +96,3 @@ def test_names_of_files_are_not_obeyed_by_a_terminal(tmp_path: Path) -> None:
 
     assert "\x1b" not in done.err + done.out
     assert "a\\x1b[31m:1: $: not JSON" in done.err
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_pipe_is_read_once(tmp_path: Path) -> None:
-    """A single file may be a pipe, and its whole content is scored."""
-    os.mkfifo(tmp_path / "pipe")
-    command = [sys.executable, *COMMAND, "score", "pipe", "--json", "-"]
-    child = subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE)
-
-    (tmp_path / "pipe").write_text(json.dumps(GOOD) + "\n" + json.dumps(BAD) + "\n")  # waits until it is read
-
-    out, _ = child.communicate(timeout=100)
-    assert [case["id"] for case in json.loads(out)["cases"]] == ["good", "bad"]

@@ -79,16 +79,14 @@ def test_a_pipe_shows_no_bar(tmp_path: Path, driver: str) -> None:
     assert done == (0, "7\n", "")
 
 
-@drivers
-def test_the_bar_can_be_switched_off(tmp_path: Path, driver: str) -> None:
+def test_the_bar_can_be_switched_off(tmp_path: Path) -> None:
     """`show_progress=False` applies on a terminal too."""
-    assert on_a_terminal(tmp_path, driver, "no") == ("7\n", "")
+    assert on_a_terminal(tmp_path, "evaluate", "no") == ("7\n", "")
 
 
-@drivers
-def test_forced_progress_in_a_pipe_is_plain(tmp_path: Path, driver: str) -> None:
+def test_forced_progress_in_a_pipe_is_plain(tmp_path: Path) -> None:
     """`show_progress=True` prints without escape sequences in a pipe."""
-    done = run_python(["-c", PROGRAM, driver, "yes"], tmp_path)
+    done = run_python(["-c", PROGRAM, "evaluate", "yes"], tmp_path)
 
     assert done.code == 0
     assert done.out == "7\n"
