@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from histories import History, call_rows, histories
-from toolgrade.calls import CallOrigin, ToolCall
+from toolgrade.calls import CallOrigin, CallStatus, ToolCall
 from toolgrade.capture import Outcome, Request, RunBuilder
 from toolgrade.cases import Run, RunStatus
 from toolgrade.matching.json_compare import ABSENT
@@ -89,6 +89,33 @@ def test_run_is_independent_of_its_inputs(history: History, seed: int) -> None:
 
     assert first.to_dict() == before
     assert builder.build().to_dict() == before
+
+
+@given(history=histories(), seed=seeds)
+def test_a_run_that_goes_on_keeps_its_history(history: History, seed: int) -> None:
+    """A builder that continues from a run, and observes nothing else, has its calls and hand-offs."""
+    first, later = history.replay(seed), RunBuilder()
+    first.ended(may_wait=True)
+    run = first.build()
+    assume(not any(waits_inside(call) for call in run.calls))
+
+    requests = later.continue_from(run)
+    later.ended(may_wait=True)
+    again = later.build().to_dict()
+
+    assert len(requests) == len(run.calls)
+    assert {name: again[name] for name in ("calls", "handoffs")} == {
+        name: run.to_dict()[name] for name in ("calls", "handoffs")
+    }
+
+
+def waits_inside(call: ToolCall) -> bool:
+    """Whether a call is over while one inside it waits, as in a tool that left something behind."""
+    how = call.execution
+    children = [] if how is None else how.children
+    waiting = [child for child in children if child.execution and child.execution.status is CallStatus.PENDING]
+    is_over = how is not None and how.status is not CallStatus.PENDING
+    return (is_over and bool(waiting)) or any(map(waits_inside, children))
 
 
 def spoil(value: Any) -> None:

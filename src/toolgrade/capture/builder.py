@@ -24,8 +24,15 @@ from typing import Any, Final
 from toolgrade._internal.json import JsonObject, short_repr
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import plural
-from toolgrade.calls import CallOrigin, ToolCallType, ToolSpec, read_tool_spec
-from toolgrade.capture.call_builder import RunState, build_calls, in_order, is_waiting, seconds_between
+from toolgrade.calls import CallOrigin, CallStatus, ToolCall, ToolCallType, ToolSpec, read_tool_spec
+from toolgrade.capture.call_builder import (
+    RunState,
+    build_calls,
+    in_order,
+    is_waiting,
+    record_of,
+    seconds_between,
+)
 from toolgrade.capture.input_parts import texts_in
 from toolgrade.capture.records import (
     Branch,
@@ -169,6 +176,75 @@ class RunBuilder:
         """Continue the run after an interruption; later observations belong to it."""
         self._ended = False
         self._output, self._status, self._error, self._may_wait = None, RunStatus.OK, None, False
+
+    def continue_from(self, run: Run, *, scope: Key | Branch | None = None) -> list[Request]:
+        """Take over the history of a run that goes on here: its calls, its offered tools and its warnings.
+
+        An execution, a result or a hand-off that is observed later may belong to one of these calls, such as to one
+        that waits for a person.
+
+        Args:
+            run: The run so far, as somebody else recorded it, or as its saved state shows it.
+            scope: The execution inside which it went on, or a branch of it; at the top level (`None`), its input is
+                that of the run, unless that has one.
+
+        Returns:
+            The requests of its calls, in their order, as handles.
+
+        Example:
+            >>> from toolgrade.capture import Request, RunBuilder
+            >>> earlier = RunBuilder()
+            >>> earlier.started("Delete it.")
+            >>> earlier.model_asked([Request("delete", {"path": "a"}, id="c1")])
+            >>> earlier.ended(may_wait=True)  # a person has to approve the call
+            >>> later = RunBuilder()
+            >>> [request] = later.continue_from(earlier.build())
+            >>> later.tool_started("t1", "delete", {"path": "a"}, request=request)
+            >>> later.tool_ended("t1", "deleted")
+            >>> later.ended("It is deleted.")
+            >>> [(call.id, call.output) for call in later.build().calls]
+            [('c1', 'deleted')]
+        """
+        outer, branch = self._scope(scope)
+        if outer is self._root and self._input is None:
+            self._input, self._input_parts = run.input, list(run.input_parts or ()) or None
+        self.offered(run.available_tools or (), scope=scope, all_known=False)
+        for warning in run.warnings:
+            self.warn(warning)
+        records = self._add_history(run.calls, outer, branch)
+        for handoff in run.handoffs:
+            if handoff.call is None:
+                self._unmatched_handoffs.append(handoff.to_agent)
+            else:
+                records[handoff.call].is_handoff, records[handoff.call].handoff_to = True, handoff.to_agent
+        for index in run.failed_handoffs or ():
+            records[index].is_handoff = records[index].handoff_failed = True
+        return [record.handle for record in records if record.handle is not None]
+
+    def _add_history(self, calls: Iterable[ToolCall], outer: CallRecord, branch: Key | None) -> list[CallRecord]:
+        """Add the calls of an earlier run; those of one step are of one message."""
+        records: list[CallRecord] = []
+        step: int | None = None
+        message, index, answered = 0, 0, 0
+        for call in calls:
+            how = call.execution
+            index += 1
+            if how is None or how.step is None or how.step != step:
+                self._messages += 1
+                message, index = self._messages, 0
+            step = None if how is None else how.step
+            record = record_of(call, (message, index), outer)
+            record.branch = branch
+            self._add(record, outer)
+            self._by_request[id(record.handle)] = record
+            if record.origin is _MODEL and message != answered:
+                outer.last_messages[branch] = message
+            if how is not None and how.status is CallStatus.NOT_EXECUTED:
+                # It does not wait, so another answer came after this message.
+                answered, outer.last_messages[branch] = message, 0
+            self._add_history(() if how is None else how.children, record, None)
+            records.append(record)
+        return records
 
     @property
     def is_open(self) -> bool:

@@ -1,10 +1,10 @@
-"""Construction of a `ToolCall` from the record of a call: its status, output, error and times."""
+"""Construction of a `ToolCall` from the record of a call (its status, output, error and times), and back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from toolgrade._internal.json import JsonObject
 from toolgrade._internal.model import drop_none
 from toolgrade.calls import CallOrigin, CallStatus, ToolCall, ToolCallType
 from toolgrade.calls import Execution as ExecutionRecord
-from toolgrade.capture.records import CallRecord, Execution, ModelResult, Outcome
+from toolgrade.capture.records import CallRecord, Execution, ModelResult, Outcome, Request
 from toolgrade.matching.json_compare import ABSENT, json_equal
 
 # Python 3.11 takes five times as long to look up a member of an enumeration as a name of the module.
@@ -281,3 +281,63 @@ def _error_of_result(call: CallRecord, result: ModelResult) -> str | None:
     if result.content is not ABSENT or result.error is not None:
         return result.error_text()
     return call.request_error or ("failed" if result.read else None)
+
+
+# Back from a call to its record
+
+
+def record_of(call: ToolCall, order: tuple[int, int], scope: CallRecord) -> CallRecord:
+    """Return the record of a call of an earlier run, without its children; it gives the same call again."""
+    how = call.execution or ExecutionRecord()
+    arguments = call.input_parameters if call.captured("input_parameters") else None
+    requested = arguments if how.requested_parameters is None else how.requested_parameters
+    record = CallRecord(call.name, order, scope, how.origin, requested if how.origin is _MODEL else None)
+    record.id, record.type, record.reasoning = call.id, call.type, call.reasoning
+    record.server, record.agent, record.source = how.server, how.agent, how.source
+    record.not_captured = tuple(how.not_captured)
+    record.handle = Request(call.name, requested, call.id, call.type, how.server, source=how.source)
+    if how.status in (CallStatus.INVALID_ARGUMENTS, CallStatus.NOT_EXECUTED):
+        record.invalid, record.request_error = how.status is CallStatus.INVALID_ARGUMENTS, how.error
+    if how.executed:
+        record.executions = _past_executions(call, how, arguments)
+    record.result = _past_result(call, how)
+    # A hand-off needs no result.
+    record.is_handoff = how.status is _OK and not how.executed and record.result is None
+    return record
+
+
+def _past_executions(call: ToolCall, how: ExecutionRecord, arguments: JsonObject | None) -> tuple[Execution, ...]:
+    """Return the executions of a call: all but the last one are only known by their number."""
+    outcome = Outcome.SUSPENDED if how.status is CallStatus.PENDING else _OUTCOMES.get(how.status, Outcome.ERROR)
+    attempts = [Execution(f"earlier {n}", arguments, how.started_at, Outcome.ERROR) for n in range(how.attempts)]
+    last = attempts[-1]
+    last.outcome, last.error, last.artifact = outcome, how.error, how.artifact
+    last.output = call.output if "output" in call.model_fields_set else ABSENT
+    if how.started_at is not None and how.duration is not None:
+        last.ended_at = how.started_at + timedelta(seconds=how.duration)
+    return tuple(attempts)
+
+
+def _past_result(call: ToolCall, how: ExecutionRecord) -> ModelResult | None:
+    """Return what the model received, `None` if that is not known, or is what the tool returned."""
+    content = how.model_output if "model_output" in how.model_fields_set else ABSENT
+    if how.executed or how.status in _WITHOUT_RESULT:
+        return None if content is ABSENT else ModelResult(content, failed=how.error is not None, error=how.error)
+    if how.status is _OK:
+        if content is ABSENT and "output" not in {*call.model_fields_set, *how.not_captured}:
+            return None
+        output = call.output if "output" in call.model_fields_set else ABSENT
+        return ModelResult(output if content is ABSENT else content, failed=False, artifact=how.artifact)
+    return ModelResult(
+        content,
+        failed=True,
+        unknown_tool=how.status is CallStatus.UNKNOWN_TOOL,
+        artifact=how.artifact,
+        error=how.error,
+        rejected=how.status is CallStatus.REJECTED,
+        read=how.status is CallStatus.ERROR,
+    )
+
+
+_WITHOUT_RESULT: Final = (CallStatus.PENDING, CallStatus.NOT_EXECUTED, CallStatus.INVALID_ARGUMENTS)
+_OUTCOMES: Final = {CallStatus.OK: Outcome.OK, CallStatus.CANCELLED: Outcome.CANCELLED}
