@@ -16,7 +16,7 @@ from typing import Any, Final
 from toolgrade._internal.json import json_text
 from toolgrade._internal.message_content import Fields, as_object, object_of, part_text, parts_of, text_of
 from toolgrade.formats.messages.field_readers import list_of
-from toolgrade.formats.traces.tool_runs import CALL_STATUS, MCP_SERVER
+from toolgrade.formats.traces.tracers.tracer import CALL_STATUS, MCP_SERVER
 from toolgrade.live.recorder import SpanFields, span_fields
 
 _CALL: Final = "tools/call"

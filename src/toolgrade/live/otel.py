@@ -8,8 +8,8 @@ with record_spans() as recorder:
 case = recorder.test_case(expected_tools=[ToolCall(name="weather", input_parameters={"city": "Paris"})])
 ```
 
-The agent's library must be instrumented, by itself or by a package such as OpenInference's. The spans go to the same
-reader as those of a file. Nothing is sent anywhere.
+The agent's library must be instrumented, by itself or by a package for it. The spans go to the same reader as
+those of a file. Nothing is sent anywhere.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from toolgrade.capture.observation.spans import error_text, guarded
 from toolgrade.capture.recorder import DEFAULT_LIMIT
 from toolgrade.cases import Run
 from toolgrade.errors import ConfigurationError
+from toolgrade.formats.traces.tracers.tracer import INPUT, OUTPUT
 from toolgrade.live.recorder import MAX_SPANS, SpanFields, TraceRecorder, span_fields
 
 __all__ = ["SpanRecorder", "as_agent", "record_spans"]
@@ -447,9 +448,9 @@ async def _run_below(recorder: SpanRecorder, function: Callable[..., Any], argum
                     result = await result
         except Exception as raised:  # noqa: BLE001 - the error is part of the run
             error = error_text(raised)
-    attributes = {"openinference.span.kind": "CHAIN", "input.value": arguments[0]}
+    attributes = {INPUT: arguments[0]}
     if isinstance(result, str):
-        attributes["output.value"] = result
+        attributes[OUTPUT] = result
     times = begun, time.time_ns()
     run = recorder.run_below(span_fields(trace_id, span_id, None, "as_agent", times, attributes, error=error))
     changes: dict[str, Any] = {"input": arguments[0]}

@@ -20,10 +20,11 @@ from toolgrade.capture.recorder import DEFAULT_LIMIT
 from toolgrade.cases import Run
 from toolgrade.errors import ConfigurationError
 from toolgrade.formats.messages.field_readers import Notes
+from toolgrade.formats.traces.genai import interpret
+from toolgrade.formats.traces.messages import remember_messages
 from toolgrade.formats.traces.otel import spans_in
 from toolgrade.formats.traces.span_tree import Span
 from toolgrade.formats.traces.to_runs import conversation_key, runs_of
-from toolgrade.formats.traces.trace_messages import remember_messages
 
 MAX_SPANS: Final = 20_000
 """Spans that a recorder stores by default."""
@@ -334,7 +335,7 @@ class TraceRecorder(RunRecorder[LiveTrace]):
     def _spans(self, traces: Iterable[LiveTrace]) -> list[Span]:
         """Return the spans of traces as the reader interprets them."""
         with remember_messages():
-            return spans_in(self._documents(traces), Notes())
+            return list(map(interpret, spans_in(self._documents(traces), Notes())))
 
     def _documents(self, traces: Iterable[LiveTrace]) -> list[tuple[str, Any]]:
         """Return the spans of traces in the order in which they ended, each with its path."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from toolgrade.capture import Request
 from toolgrade.formats.messages.transcript import Answer
-from toolgrade.formats.traces.trace_messages import Message, answers_in, requests_in
+from toolgrade.formats.traces.messages import Message, answers_in, requests_in
 
 _ITEM_PREFIXES = ("fc_", "ctc_")
 """Prefixes of the ids of output items of OpenAI's Responses API. No answer refers to an item."""
@@ -20,14 +20,6 @@ def call_id_of(request: Request) -> str | None:
 
 def _is_item_id(request_id: str | None) -> bool:
     return str(request_id).startswith(_ITEM_PREFIXES)
-
-
-def shared_run_id(call_id: str | None) -> str | None:
-    """Return the id of a tool run if a request may have it; `None` for one that Google's ADK made up for the run.
-
-    Gemini gives calls no ids. The messages of a trace may then have other made-up ids, such as `add_0`.
-    """
-    return None if str(call_id).startswith("adk-") else call_id
 
 
 def with_equal_ids(history: Sequence[Message]) -> Sequence[Message]:

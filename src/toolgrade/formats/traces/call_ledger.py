@@ -18,10 +18,10 @@ from typing import TypeVar
 from toolgrade._internal.json import json_text
 from toolgrade.capture import Request
 from toolgrade.formats.messages.transcript import Answer
-from toolgrade.formats.traces.call_ids import call_id_of, shared_run_id, with_equal_ids
+from toolgrade.formats.traces.call_ids import call_id_of, with_equal_ids
+from toolgrade.formats.traces.genai_tools import received_arguments
+from toolgrade.formats.traces.messages import Message, is_nameless, requests_in
 from toolgrade.formats.traces.span_tree import Span, may_be_equal, relative_path
-from toolgrade.formats.traces.tool_runs import received_arguments
-from toolgrade.formats.traces.trace_messages import Message, is_nameless, requests_in
 from toolgrade.matching.json_compare import ABSENT, json_equal
 
 _T = TypeVar("_T")
@@ -62,7 +62,8 @@ class Call:
     def may_start(self, span: Span) -> bool:
         """Return whether a tool may have run for this call, as far as scope, time and ids show."""
         # A call with another id is another call.
-        lacks_id = None in (call_id_of(self.request), shared_run_id(span.tool_run.call_id))
+        run = span.tool_run
+        lacks_id = run.has_own_id or None in (call_id_of(self.request), run.call_id)
         return lacks_id and self.batch.span.scope is span.scope and self.batch.came_before(span)
 
     def ran_inside(self, model: Span) -> bool:

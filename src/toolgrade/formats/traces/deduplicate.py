@@ -13,8 +13,8 @@ from itertools import filterfalse
 from operator import attrgetter
 from typing import TypeAlias
 
+from toolgrade.formats.traces.messages import call_names, last_text
 from toolgrade.formats.traces.span_tree import ModelCall, Span, Tree
-from toolgrade.formats.traces.trace_messages import call_names, last_text
 
 _Exchange: TypeAlias = "tuple[str | None, tuple[tuple[str, str | None], ...], str]"
 """The user's last text, the names and ids of the calls that the model asked for, and its own text."""

@@ -19,8 +19,8 @@ from toolgrade._internal.json import short_repr
 from toolgrade._internal.message_content import Fields, as_object, first_of, object_of, text_of
 from toolgrade._internal.model import drop_none
 from toolgrade.formats.messages.field_readers import Notes, list_of
-from toolgrade.formats.traces.semantic_conventions import interpret
 from toolgrade.formats.traces.span_tree import Event, Span
+from toolgrade.formats.traces.tracers import mlflow, openinference
 from toolgrade.formats.traces.values import all_entries, entries_of, first_text, flat, integer_of, string_of, time_of
 
 _GROUPS = (
@@ -43,7 +43,7 @@ _FAILED = frozenset({"2", "STATUS_CODE_ERROR", "ERROR", "error", "StatusCode.ERR
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """The fields of a span or a log record, with the session of the MLflow trace around it."""
+    """The fields of a span or a log record, with the session of the trace around it."""
 
     path: str
     fields: Fields
@@ -74,7 +74,7 @@ def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
         if span is not None:
             by_id[span.trace, span.id] = span
             spans.append(span)
-    return list(map(interpret, spans))
+    return spans
 
 
 def _span_of_log(record: _Record, spans: Mapping[tuple[str, str], Span]) -> Span | None:
@@ -124,9 +124,7 @@ def _records(entries: Iterable[tuple[str, Any]], notes: Notes, session: str | No
 
 def _records_inside(fields: Fields, path: str, notes: Notes, session: str | None) -> Iterator[_Record]:
     """Yield the spans and log records of an object that holds some."""
-    # MLflow has the session of a trace in its `info`, and not on its spans.
-    metadata = object_of(first_of(object_of(fields.get("info")), "trace_metadata", "request_metadata"))
-    session = session or text_of(metadata.get("mlflow.trace.session"))
+    session = session or mlflow.session_around(fields)
     keys = _keys_with(list, fields, (*_GROUPS, *_LOGS))
     keys += _keys_with((list, dict), fields, ("spans", *_WRAPPERS))[:1]
     for key in keys:
@@ -171,8 +169,8 @@ def _attributes_of_span(record: _Record) -> dict[str, Any]:
     fields = record.fields
     columns = {key.removeprefix("attributes."): fields[key] for key in fields if key.startswith("attributes.")}
     return {
-        "mlflow.trace.session": record.session,
-        "openinference.span.kind": fields.get("span_kind"),  # Phoenix takes the kind out of the attributes
+        mlflow.SESSION: record.session,
+        openinference.KIND: fields.get("span_kind"),  # Phoenix takes the kind out of the attributes
         **_attributes(first_of(fields, "attributes", "tags")),
         # A data frame has a column for each attribute, also where a span has no value.
         **drop_none(dict(flat(columns))),

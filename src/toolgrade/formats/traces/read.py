@@ -16,10 +16,12 @@ from toolgrade.capture.conversations import by_conversation, conversation
 from toolgrade.cases import ConversationalTestCase, Run
 from toolgrade.errors import ConfigurationError, InvalidDataError, Problem
 from toolgrade.formats.messages.field_readers import Notes, plain
-from toolgrade.formats.traces import langfuse, langsmith, openai_agents, otel
+from toolgrade.formats.traces import otel
+from toolgrade.formats.traces.genai import interpret
+from toolgrade.formats.traces.messages import remember_messages
 from toolgrade.formats.traces.span_tree import Span
 from toolgrade.formats.traces.to_runs import runs_of
-from toolgrade.formats.traces.trace_messages import remember_messages
+from toolgrade.formats.traces.tracers import langfuse, langsmith, openai_agents
 from toolgrade.formats.traces.values import all_entries, entries_of
 
 TraceFormat: TypeAlias = Literal["otel", "langfuse", "langsmith", "openai-agents"]
@@ -149,7 +151,8 @@ def read_trace_documents(
     detected, documents = _detect(documents, notes) if format == "auto" else (format, documents)
     with remember_messages():
         _, spans_in = _FORMS[detected]
-        spans = spans_in([entry for path, value in documents for entry in entries_of(value, path)], notes)
+        entries = [entry for path, value in documents for entry in entries_of(value, path)]
+        spans = list(map(interpret, spans_in(entries, notes)))
     notes.raise_problems()
     runs, warnings = runs_of(spans, frozenset(handoff_names))
     if not runs:

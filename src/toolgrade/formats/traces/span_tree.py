@@ -14,7 +14,8 @@ from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
 from toolgrade.calls import ToolCallType
-from toolgrade.formats.traces.trace_messages import Message
+from toolgrade.formats.messages.content_parts import cut_off
+from toolgrade.formats.traces.messages import Message
 from toolgrade.formats.traces.values import json_object
 from toolgrade.matching.json_compare import ABSENT, json_equal
 
@@ -71,7 +72,8 @@ class ToolRun:
         result: The value that it returned; `ABSENT` where it was not captured.
         failed: The result says that the tool failed.
         parameters: Names of the tool's parameters, in their order, where the span has them.
-        input_wrapped: The arguments may be under `input`, as LangSmith passes them.
+        input_wrapped: The arguments may be under `input`.
+        has_own_id: The tracer made up the id for this run, so that no request has it.
         type: Who runs the tool.
         server: The MCP server of the tool.
         status: Why the tool did not run to its end, `"cancelled"` or `"unknown_tool"`, where the span says so.
@@ -84,6 +86,7 @@ class ToolRun:
     failed: bool = False
     parameters: tuple[str, ...] = ()
     input_wrapped: bool = False
+    has_own_id: bool = False
     type: ToolCallType | None = None
     server: str | None = None
     status: str | None = None
@@ -100,6 +103,8 @@ class Span:
         parent: Id of the parent span, `None` for a root.
         error: Why the span failed; `None` if it did not.
         attributes, events: Those of an OpenTelemetry span; empty for other tracers.
+        is_interpreted: Kind and event are set, as by readers whose records name them.
+        exporter, record: The tracer that exported the span in a form of its own, and that form; empty for others.
         session: Id of the conversation.
         agent: Of an agent span, its name; of any other, the agent that the span names.
         prompt: Messages that a model, or an agent, received.
@@ -129,6 +134,9 @@ class Span:
     error: str | None = None
     attributes: dict[str, Any] = field(default_factory=dict[str, Any])
     events: list[Event] = field(default_factory=list[Event])
+    is_interpreted: bool = False
+    exporter: str = ""
+    record: Mapping[str, Any] = field(default_factory=dict[str, Any])
     session: str | None = None
     agent: str | None = None
     prompt: list[Message] = field(default_factory=list)
@@ -176,6 +184,13 @@ class Span:
     def place_of(self, key: str) -> str:
         """Return the JSON path of an attribute."""
         return f"{self.path}.attributes['{key}']"
+
+    def uncut(self, value: object, path: str) -> Any:  # noqa: ANN401 - a JSON value
+        """Return a value; `None`, with a warning, for messages whose end is missing: SDKs may limit attributes."""
+        if not cut_off(value):
+            return value
+        self.doubt(path, "the JSON text is cut off; its messages, and any calls in them, were not read")
+        return None
 
     def is_near(self, span: Span) -> bool:
         """Return whether both spans lie in the same tool and the same agent."""

@@ -20,11 +20,9 @@ from toolgrade.cases import Run, RunStatus
 from toolgrade.formats.messages.field_readers import Notes
 from toolgrade.formats.messages.offered_tools import offered_tools
 from toolgrade.formats.messages.transcript import Answer
-from toolgrade.formats.traces.answer_tools import leave_out_answers
 from toolgrade.formats.traces.call_ledger import Call, CallBatch, CallLedger
 from toolgrade.formats.traces.deduplicate import drop_silent_copies, repeated_traces
-from toolgrade.formats.traces.span_tree import MAX_TOOL_DEPTH, Span, SpanKind, Tree, tree_of
-from toolgrade.formats.traces.trace_messages import (
+from toolgrade.formats.traces.messages import (
     Message,
     final_text,
     last_input,
@@ -33,6 +31,8 @@ from toolgrade.formats.traces.trace_messages import (
     speakers_of,
     texts_of,
 )
+from toolgrade.formats.traces.span_tree import MAX_TOOL_DEPTH, Span, SpanKind, Tree, tree_of
+from toolgrade.formats.traces.tracers import TRACERS
 from toolgrade.matching.json_compare import ABSENT
 
 
@@ -75,8 +75,10 @@ def runs_of(spans: Iterable[Span], handoff_names: frozenset[str] = frozenset()) 
     for span in spans:
         groups[span.trace].append(span)
     notes, trees = Notes(), list(map(tree_of, groups.values()))
-    for tree in trees:
-        leave_out_answers(tree)
+    for tracer in TRACERS:
+        if tracer.clean is not None:
+            for tree in trees:
+                tracer.clean(tree)
     idle = list(filterfalse(_has_agent, trees))
     trees = _leave_out(idle, trees, "show no model, agent or tool", notes)
     drop_silent_copies(trees)

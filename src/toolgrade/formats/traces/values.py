@@ -6,13 +6,17 @@ rest of the package names a field and needs no test of its type.
 
 from __future__ import annotations
 
+import ast
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from types import NoneType
+from typing import Any, Final
 
-from toolgrade._internal.json import is_number
+from toolgrade._internal.json import MAX_DEPTH, JsonObject, is_number, parse_json_value, to_json_value
 from toolgrade._internal.message_content import Fields, first_of, object_of, text_of
+from toolgrade.errors import InvalidDataError
 from toolgrade.formats.messages.field_readers import decoded, list_of
 
 _INTEGER = re.compile(r"-?[0-9]{1,400}")
@@ -21,6 +25,12 @@ _ISO = re.compile(
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _PARTS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+LONGEST: Final = 100_000
+"""Most characters of a printed object that is read: Python needs much more memory for a literal than for JSON."""
+
+_HIDDEN = frozenset({"__REDACTED__", "<redacted>", "[REDACTED]"})
+"""Placeholders that instrumentations write for content that they were configured to drop."""
 
 _SIZES = {"ms": (10**11, 10**14), "us": (10**14, 10**17)}
 """Counts that can only be milliseconds or microseconds: each range begins in March 1973."""
@@ -82,8 +92,27 @@ def entries_of(value: object, path: str) -> Iterator[tuple[str, Any]]:
         yield from entries_of(entry, f"{path}[{index}]")
 
 
+def is_hidden(value: object) -> bool:
+    """Return whether a value is a placeholder for content that was not captured."""
+    return isinstance(value, str) and value in _HIDDEN
+
+
+def indexed(attributes: Fields, prefix: str) -> list[dict[str, Any]]:
+    """Return the entries of a list that is spread over attributes: `llm.tools.0.name`, `llm.tools.1.name`.
+
+    A hidden field is left out of its entry.
+    """
+    entries: dict[int, dict[str, Any]] = {}
+    pattern = re.compile(re.escape(prefix) + r"([0-9]+)\.(.*)", re.DOTALL)
+    for match in filter(None, map(pattern.match, attributes)):
+        entry = entries.setdefault(int(match[1]), {})
+        if not is_hidden(attributes[match[0]]):
+            entry[match[2]] = attributes[match[0]]
+    return [entries[number] for number in sorted(entries)]
+
+
 def object_under(fields: Fields, key: str) -> Fields:
-    """Return the object that a value holds as JSON text, or that Phoenix spreads over several keys: `key.inner.name`.
+    """Return the object that a value holds as JSON text, or that is spread over several keys: `key.inner.name`.
 
     Such an object keeps the dotted names inside of it.
     """
@@ -142,3 +171,45 @@ def _from_text(text: str) -> datetime | None:
     date, time, fraction, hours, minutes = match.groups(default="")
     text = f"{date}T{time}.{fraction[:6]:0<6}{hours or '+00'}:{minutes or '00'}"
     return datetime.fromisoformat(text).astimezone(timezone.utc)
+
+
+def read_literal(text: object) -> JsonObject | None:
+    """Return the object that a text means as JSON or as a Python literal with JSON's types; `None` if it means none."""
+    if not isinstance(text, str) or len(text) > LONGEST:
+        return None
+    try:
+        value = parse_json_value(text, unique_keys=False)
+    except InvalidDataError:
+        return _python_object(text.strip())
+    return value if isinstance(value, dict) else None
+
+
+def _python_object(text: str) -> JsonObject | None:
+    if not text.startswith("{") or _is_too_deep(text):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python warns of invalid escapes and keeps them as they are
+            value = ast.literal_eval(text)
+        return to_json_value(value) if isinstance(value, dict) and _is_json(value) else None
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError, InvalidDataError):
+        return None
+
+
+def _is_too_deep(text: str) -> bool:
+    """Return whether more brackets are open at once than a value may have levels; those in texts count, too."""
+    depth = 0
+    for bracket in re.findall(r"[\[\](){}]", text):
+        depth += 1 if bracket in "[({" else -1
+        if depth > MAX_DEPTH:
+            return True
+    return False
+
+
+def _is_json(value: object) -> bool:
+    """Return whether a literal has only values of JSON's types: no bytes, sets, complex numbers, or non-text keys."""
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_json(item) for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_json, value))
+    return isinstance(value, (str, bool, int, float, NoneType))

@@ -1,7 +1,9 @@
-"""Reader of Langfuse exports: traces with their observations, and observations alone.
+"""Langfuse: exports of traces with their observations, and of observations alone; its attributes on any span.
 
-An observation has a type, an input and an output; one that came in over OpenTelemetry also has the attributes of its
-span, in its metadata. Keys are in camelCase (the application and its API) or in snake_case (exports to blob storage).
+Sources: Langfuse API reference, "Trace" and "Observations"; Langfuse documentation, "Export via Blob Storage", and
+"OpenTelemetry", section "Property Mapping". An observation has a type, an input and an output; one that came in over
+OpenTelemetry also has the attributes of its span, in its metadata. Keys are in camelCase (the application and its API)
+or in snake_case (exports to blob storage).
 """
 
 from __future__ import annotations
@@ -14,18 +16,17 @@ from toolgrade._internal.json import short_repr
 from toolgrade._internal.message_content import Fields, as_object, first_of, object_of, text_of
 from toolgrade.formats.messages.content_parts import call_of
 from toolgrade.formats.messages.field_readers import Notes, decoded, list_of
-from toolgrade.formats.traces.semantic_conventions import interpret
-from toolgrade.formats.traces.span_messages import whole_value
-from toolgrade.formats.traces.span_tree import Span, ToolRun
-from toolgrade.formats.traces.tool_runs import langchain_answer, unwrap_result
-from toolgrade.formats.traces.trace_messages import (
+from toolgrade.formats.traces.messages import (
     Message,
     Speaker,
+    langchain_answer,
     last_text,
     messages_in,
     requests_in,
     tools_beside_messages,
 )
+from toolgrade.formats.traces.span_tree import Span
+from toolgrade.formats.traces.tracers.tracer import INPUT, OUTPUT, Attributes, Tracer
 from toolgrade.formats.traces.values import (
     all_entries,
     entries_of,
@@ -40,10 +41,10 @@ from toolgrade.formats.traces.values import (
 from toolgrade.matching.json_compare import ABSENT
 
 _OPERATIONS = {"GENERATION": "chat", "TOOL": "execute_tool", "AGENT": "invoke_agent"}
-_OWN_KINDS = {kind: {"gen_ai.operation.name": name, "ai.operationId": None} for kind, name in _OPERATIONS.items()}
-"""Attributes for Langfuse's own type of an observation, which wins over the attributes of its span."""
 _TYPES = _OPERATIONS.keys() | {"SPAN", "EVENT", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"}
 _USAGE = {"input_tokens": ("input",), "output_tokens": ("output",), "total_tokens": ("total",)}
+_TRACE = "toolgrade.trace"
+"""Key of the trace in the record of a root, since only the trace has some texts."""
 _BLANK: tuple[Any, ...] = ("", "null", {}, [])
 _CAPITAL = re.compile(r"[A-Z]")
 
@@ -91,83 +92,79 @@ def _trace(fields: Fields, path: str, notes: Notes) -> Iterator[Span]:
         span = _span({"traceId": trace.get("id"), **observation}, place)
         span.session = session or span.session
         if span.parent is None:
-            _complete_root(span, trace)
+            span.tags = list(map(str, list_of(trace.get("tags"))))
+            span.record = {**span.record, _TRACE: trace}
         yield span
 
 
-def _complete_root(span: Span, trace: Fields) -> None:
-    """Complete a root span with what only the trace has."""
-    span.tags = list(map(str, list_of(trace.get("tags"))))
-    span.input_text = span.input_text or _text_in(trace.get("input"), "user")
-    span.output_text = span.output_text or _text_in(trace.get("output"), "model")
-
-
 def _span(fields: Fields, path: str) -> Span:
-    metadata = json_object(fields.get("metadata"))
-    span = interpret(
-        Span(
-            str(fields.get("id")),
-            string_of(_get(fields, "traceId")),
-            path,
-            text_of(_get(fields, "parentObservationId")),
-            string_of(fields.get("name")),
-            started_at=time_of(_get(fields, "startTime")),
-            ended_at=time_of(_get(fields, "endTime")),
-            session=text_of(_get(fields, "sessionId")),
-            attributes={**_attributes_in(metadata), **_OWN_KINDS.get(str(fields.get("type")), {})},
-        )
+    return Span(
+        str(fields.get("id")),
+        string_of(_get(fields, "traceId")),
+        path,
+        text_of(_get(fields, "parentObservationId")),
+        string_of(fields.get("name")),
+        started_at=time_of(_get(fields, "startTime")),
+        ended_at=time_of(_get(fields, "endTime")),
+        error=first_text(_get(fields, "statusMessage"), "failed") if fields.get("level") == "ERROR" else None,
+        session=text_of(_get(fields, "sessionId")),
+        attributes=_attributes_of(fields),
+        exporter="langfuse",
+        record=fields,
     )
-    if fields.get("level") == "ERROR":
-        span.error = first_text(_get(fields, "statusMessage"), span.error, "failed")
-    if span.kind == "other" and _is_untyped_tool(fields):
-        span.kind, span.tool_run.tool = "tool", span.name
-    if span.kind == "tool":
-        _read_tool(fields, span.tool_run)
-    else:
-        _read_messages(fields, span)
-    if span.kind == "model":
-        _read_model(fields, metadata, span)
-    return span
 
 
-def _attributes_in(metadata: Fields) -> dict[str, Any]:
-    """Return the attributes of the OpenTelemetry span that an observation came from."""
-    attributes = json_object(metadata.get("attributes"))
+def _attributes_of(fields: Fields) -> Attributes:
+    """Return the attributes of the OpenTelemetry span that an observation came from, and its type as an operation."""
+    attributes = json_object(json_object(fields.get("metadata")).get("attributes"))
     is_nested = any(isinstance(value, Mapping) for value in attributes.values())
-    return dict(flat(attributes) if is_nested else attributes)
-
-
-def _is_untyped_tool(fields: Fields) -> bool:
-    """Return whether an observation without the type of a tool returned LangChain's message of that tool."""
-    if str(fields.get("type")) in _OPERATIONS:
-        return False
+    attributes = dict(flat(attributes) if is_nested else attributes)
+    operation = _OPERATIONS.get(str(fields.get("type")))
+    if operation is not None:  # the type wins over the attributes
+        return {**attributes, "gen_ai.operation.name": operation, "ai.operationId": None}
+    # LangChain's message of a tool shows what returned it.
     answer = langchain_answer(json_object(fields.get("output")))
-    return answer is not None and answer.name in (None, fields.get("name"))
+    is_tool = answer is not None and answer.name in (None, fields.get("name"))
+    return {"gen_ai.tool.name": string_of(fields.get("name")), **attributes} if is_tool else attributes
 
 
-def _read_tool(fields: Fields, run: ToolRun) -> None:
-    run.arguments = _observed(fields.get("input"), run.arguments)
-    run.result = _observed(fields.get("output"), run.result)
+def _complete_tool(span: Span) -> None:
+    """Complete a tool with the input and output of its observation, which its attributes may lack."""
+    if span.exporter != "langfuse":
+        return
+    run = span.tool_run
+    run.arguments = _observed(span.record.get("input"), run.arguments)
+    run.result = _observed(span.record.get("output"), run.result)
     if run.result is None:  # the JSON text `null`
         run.result = ABSENT
-    unwrap_result(run)
 
 
 def _observed(observed: object, of_span: object) -> Any:  # noqa: ANN401 - a JSON value
     """Return the input or output that an observation has, else that of its span.
 
-    The observation has them also where its span had no such attributes. They are blank where Langfuse did not read
-    those of the span, which then count.
+    They are blank where Langfuse did not read those of the span, which then count.
     """
     value = decoded(observed)
     is_blank = value in _BLANK and of_span not in (ABSENT, None)
     return of_span if value is None or is_blank else value
 
 
+def _complete(span: Span) -> None:
+    if span.exporter != "langfuse":
+        return
+    if span.kind != "tool":
+        _read_messages(span.record, span)
+    if span.kind == "model":
+        _read_model(span.record, span)
+    trace = object_of(span.record.get(_TRACE))
+    span.input_text = span.input_text or _text_in(trace.get("input"), "user")
+    span.output_text = span.output_text or _text_in(trace.get("output"), "model")
+
+
 def _read_messages(fields: Fields, span: Span) -> None:
     input_path, output_path = f"{span.path}.input", f"{span.path}.output"
-    inputs = whole_value(fields.get("input"), span, input_path)
-    outputs = whole_value(fields.get("output"), span, output_path)
+    inputs = span.uncut(fields.get("input"), input_path)
+    outputs = span.uncut(fields.get("output"), output_path)
     reply = messages_in(outputs, output_path, "model")
     span.input_text = _text_in(inputs, "user")
     span.output_text = span.output_text or _text_in(outputs, "model")
@@ -177,30 +174,26 @@ def _read_messages(fields: Fields, span: Span) -> None:
         span.reply = reply
 
 
-def _read_model(fields: Fields, metadata: Fields, span: Span) -> None:
-    calls = _listed_calls(fields, span.path)
+def _read_model(fields: Fields, span: Span) -> None:
+    # Langfuse lists the calls next to an output whose form is not read here, or at least their names.
+    entries = json_list(_get(fields, "toolCalls")) or json_list(_get(fields, "toolCallNames"))
+    bodies = [json_object(entry) or {"name": entry} for entry in entries]
+    path = f"{span.path}.toolCalls"
+    calls = tuple(filter(None, [call_of(body, path=f"{path}[{index}]") for index, body in enumerate(bodies)]))
     if calls and not requests_in(span.reply_messages):
-        span.reply = [*span.reply_messages, *calls]
+        span.reply = [*span.reply_messages, Message("model", path, requests=calls)]
     call = span.model_call
     call.model = first_text(fields.get("model"), call.model)
     call.usage = token_counts(json_object(_get(fields, "usageDetails")), _USAGE) or call.usage
-    span.offered += [*_offered(fields, metadata), *tools_beside_messages(fields.get("input"))]
-
-
-def _listed_calls(fields: Fields, path: str) -> list[Message]:
-    """Return the calls that Langfuse lists next to an output whose form is not read here, or at least their names."""
-    entries = json_list(_get(fields, "toolCalls")) or json_list(_get(fields, "toolCallNames"))
-    bodies = [json_object(entry) or {"name": entry} for entry in entries]
-    calls = [call_of(body, path=f"{path}.toolCalls[{index}]") for index, body in enumerate(bodies)]
-    requests = tuple(filter(None, calls))
-    return [Message("model", f"{path}.toolCalls", requests=requests)] if requests else []
-
-
-def _offered(fields: Fields, metadata: Fields) -> Iterator[Any]:
     for name, definition in json_object(_get(fields, "toolDefinitions")).items():
-        yield {"name": name, **json_object(definition)}
-    definitions = map(as_object, map(decoded, json_list(metadata.get("tools"))))
-    yield from (definition for definition in definitions if definition is not None)
+        span.offered.append({"name": name, **json_object(definition)})
+    tools = json_list(json_object(fields.get("metadata")).get("tools"))
+    span.offered += filter(None, map(as_object, map(decoded, tools)))
+    span.offered += tools_beside_messages(fields.get("input"))
+
+
+def _offered(span: Span) -> Iterator[Any]:
+    return tools_beside_messages(span.attributes.get("langfuse.observation.input"))
 
 
 def _text_in(value: object, speaker: Speaker) -> str | None:
@@ -212,3 +205,16 @@ def _text_in(value: object, speaker: Speaker) -> str | None:
 def _get(fields: Fields, key: str) -> Any:  # noqa: ANN401 - a JSON value
     """Return a value by its key in camelCase, or by the same key in snake_case."""
     return first_of(fields, key, _CAPITAL.sub(r"_\g<0>", key).lower())
+
+
+LANGFUSE = Tracer(
+    names={
+        "gen_ai.operation.name": ("langfuse.observation.type",),
+        "gen_ai.conversation.id": ("langfuse.session.id",),
+        INPUT: ("langfuse.observation.input",),
+        OUTPUT: ("langfuse.observation.output",),
+    },
+    offered=_offered,
+    complete=_complete,
+    complete_tool=_complete_tool,
+)

@@ -27,8 +27,7 @@ from toolgrade.formats.messages.content_parts import answer_of, call_of, piece_o
 from toolgrade.formats.messages.field_readers import Notes, decoded, list_of, present_keys
 from toolgrade.formats.messages.openai_responses import read_responses_answer, read_responses_call
 from toolgrade.formats.messages.transcript import Answer
-from toolgrade.formats.traces.python_literal import read_literal
-from toolgrade.formats.traces.values import all_entries, first_key, json_list, json_object, string_of
+from toolgrade.formats.traces.values import all_entries, first_key, json_list, json_object, read_literal, string_of
 from toolgrade.matching.json_compare import ABSENT
 
 Speaker: TypeAlias = Literal["user", "model", "tool", "system"]
@@ -65,8 +64,8 @@ _WRAPPERS: dict[str, Speaker | None] = {
 
 _CONTENT_KEYS = ("content", "parts", "contents", "blocks")
 _PART_KEYS = frozenset({"type", "text", "toolUse", "toolResult"})
-_SMOLAGENTS_ANSWER = re.compile(r"(?:Call id: ([^\n]*)\n)?(Error|Observation):\n(.*)", re.DOTALL)
-"""The text that smolagents puts around an observation or an error before it shows it to the model."""
+_FRAMED_ANSWER = re.compile(r"(?:Call id: ([^\n]*)\n)?(Error|Observation):\n(.*)", re.DOTALL)
+"""The text that a framework puts around an observation or an error before it shows it to the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,16 +222,14 @@ def tools_beside_messages(value: object) -> Iterator[Fields]:
     """Yield the tool definitions in a prompt: under `tools`, or among its messages."""
     prompt = decoded(value)
     if isinstance(prompt, list):
-        # Langfuse's handler for LangChain appends the definitions to the messages, with role `tool`.
+        # Some tracers append the definitions to the messages, with role `tool`.
         return filter(None, map(_tool_definition, map(object_of, prompt)))
     return map(_tool_in_list, list_of(object_of(prompt).get("tools")))
 
 
 def _tool_in_list(entry: object) -> Fields:
     fields = object_of(entry)
-    # Haystack serializes a tool as {"type": "haystack.tools...", "data": {...}}.
-    is_haystack = str(fields.get("type")).startswith("haystack.")
-    return object_of(fields.get("data")) or fields if is_haystack else fields
+    return object_of(fields.get("data")) or fields  # around it, some have the class of the tool
 
 
 def _tool_definition(message: Fields) -> Fields | None:
@@ -242,6 +239,28 @@ def _tool_definition(message: Fields) -> Fields | None:
     content = json_object(message.get("content"))
     function = object_of(content.get("function"))
     return content if text_of(function.get("name")) and "arguments" not in function else None
+
+
+def event_message(fields: Fields, path: str) -> list[Message]:
+    """Return the message in the fields of an event, with calls as JSON text decoded."""
+
+    def read() -> list[Message]:
+        message = {"content": None, **fields}
+        if "tool_calls" in message:
+            message["tool_calls"] = decoded(message["tool_calls"])
+        if message.get("role") == "tool" and message.get("tool_call_id") is None:
+            message["tool_call_id"] = message.get("id")
+        return messages_in(message, "", "user")
+
+    return read_once(fields, path, "event", read)
+
+
+def langchain_answer(fields: Fields) -> Answer | None:
+    """Return the answer in LangChain's message of a tool; `None` in any other object."""
+    if "lc" not in fields and fields.get("type") not in ("tool", "ToolMessage"):
+        return None
+    answers = answers_in(messages_in(fields, "$", "tool"))
+    return answers[0] if len(answers) == 1 else None
 
 
 def _messages_in_text(value: str, path: str, default: Speaker, depth: int) -> list[Message]:
@@ -372,7 +391,7 @@ def _message(fields: Fields, path: str) -> list[Message]:
 def _speaker_of(fields: Fields) -> Speaker:
     """Return who speaks in a message with a role; a role that is not in use is the name of a tool."""
     speaker = _ROLES.get(str(fields["role"]), "tool")
-    # OpenInference writes Anthropic's answers on Bedrock with the role of the user.
+    # Anthropic's answers on Bedrock may have the role of the user.
     return "tool" if speaker == "user" and text_of(fields.get("tool_call_id")) else speaker
 
 
@@ -449,7 +468,7 @@ def with_arguments_of(request: Request, other: Request | None) -> Request:
 def _printed_message(content: object, path: str) -> list[Message]:
     """Return the messages of a Python object that a tracer printed into the text of the model.
 
-    `opentelemetry-instrumentation-openai-agents-v2` does that with a response.
+    One instrumentation of the OpenAI Agents SDK does that with a response.
     """
     parts = list_of(content)
     text = piece_of(parts[0], path) if len(parts) == 1 else None
@@ -467,7 +486,7 @@ def _calls_of_message(fields: Fields, path: str) -> list[Request]:
     for key in ("tool_calls", "toolCalls"):
         for index, entry in enumerate(json_list(fields.get(key))):
             inner = json_object(entry)
-            # OpenInference nests each call in an object with the key `tool_call`.
+            # Each call may be nested in an object with the key `tool_call`.
             call = as_object(inner.get("tool_call")) or inner
             calls.append(call_of(call, path=f"{path}.{key}[{index}]", sure=True))
     legacy = object_of(fields.get("function_call"))
@@ -489,7 +508,7 @@ def _answers(fields: Fields, content: object, path: str) -> list[Message]:
     texts, _, answers = _pieces_of(content, path)
     if answers:
         return answers
-    # LiteLLM puts texts in OpenTelemetry's form, {"type": "text", "content": ...}, next to the id of the call.
+    # Texts may be in OpenTelemetry's form, {"type": "text", "content": ...}, next to the id of the call.
     if texts and len(texts) == len(list_of(content)):
         content = "".join(texts)
     # A role that is not in use is the name of a tool.
@@ -501,8 +520,8 @@ def _answers(fields: Fields, content: object, path: str) -> list[Message]:
 
 
 def _without_frame(answer: Answer) -> Answer:
-    """Return an answer without the text that smolagents puts before it, which names the call and whether it failed."""
-    match = _SMOLAGENTS_ANSWER.fullmatch(str(answer.content))
+    """Return an answer without the text that a framework puts before it, with the call's id and whether it failed."""
+    match = _FRAMED_ANSWER.fullmatch(str(answer.content))
     if match is None:
         return answer
     call_id, kind, text = match.groups()

@@ -1,29 +1,31 @@
-"""Messages in the attributes and events of an OpenTelemetry span.
+"""Messages in the attributes and events of a span.
 
-Libraries keep messages as JSON in one attribute, spread over indexed attributes
-(`llm.input_messages.0.message.role`), or as events. Content that was not captured is distinguished from content that
-is empty: a model that said nothing asked for no calls, while one whose reply was dropped may have asked for some.
+Sources: OpenTelemetry, "Semantic conventions for generative client AI spans", sections "Inference" and "Capturing
+instructions, inputs, and outputs"; "Semantic Conventions for GenAI events" in versions up to 1.36 for events with one
+message each. Libraries keep messages as JSON in one attribute, spread over indexed attributes
+(`gen_ai.prompt.0.role`), or as events. Of two copies of a message the more complete one counts. Content that was not
+captured is distinguished from content that is empty: a model that said nothing asked for no calls, while one whose
+reply was dropped may have asked for some.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from toolgrade._internal.message_content import Fields, as_object, first_of, object_of
-from toolgrade._internal.model import drop_none
 from toolgrade.capture import Request
 from toolgrade.formats.messages.content_parts import cut_off
 from toolgrade.formats.messages.field_readers import decoded
-from toolgrade.formats.traces.span_tree import Event, Span
-from toolgrade.formats.traces.trace_messages import (
+from toolgrade.formats.traces.messages import (
     Message,
     Speaker,
     answers_in,
     call_names,
+    event_message,
     is_nameless,
     messages_in,
     read_once,
@@ -31,100 +33,59 @@ from toolgrade.formats.traces.trace_messages import (
     texts_of,
     with_arguments_of,
 )
-from toolgrade.formats.traces.values import first_key, first_text
+from toolgrade.formats.traces.span_tree import Event, Span
+from toolgrade.formats.traces.tracers import TRACERS, lists_of, names_of
+from toolgrade.formats.traces.tracers.tracer import CONVERSATION, INPUT, OUTPUT
+from toolgrade.formats.traces.values import first_key, indexed, is_hidden
 from toolgrade.matching.json_compare import ABSENT, json_equal
 
-INPUTS = ("input.value", "langfuse.observation.input", "traceloop.entity.input", "mlflow.spanInputs")
-OUTPUTS = ("output.value", "langfuse.observation.output", "traceloop.entity.output", "mlflow.spanOutputs")
-"""Attributes that hold the input and the output of any span, of a model or a tool or anything else."""
-
 _PLACES: dict[Speaker, tuple[str, ...]] = {
-    "user": (
-        *("gen_ai.input.messages", "ai.prompt.messages", "ai.prompt", "gcp.vertex.agent.llm_request", "gen_ai.prompt"),
-        *INPUTS,
-        *("haystack.agent.step.llm.input", "haystack.agent.input", "haystack.component.input"),
-    ),
-    "model": (
-        *("gen_ai.output.messages", "gen_ai.output", "gcp.vertex.agent.llm_response", "gen_ai.completion"),
-        *OUTPUTS,
-        *("haystack.agent.step.llm.output", "haystack.agent.output", "haystack.component.output"),
-    ),
+    "user": (*names_of("gen_ai.input.messages"), "gen_ai.prompt", *names_of(INPUT)),
+    "model": (*names_of("gen_ai.output.messages", "gen_ai.output"), "gen_ai.completion", *names_of(OUTPUT)),
 }
 """Attributes that hold one side of a model call: the prompt (of the user, by default) or the reply of the model."""
-INDEXED: dict[Speaker, tuple[str, ...]] = {
-    "user": ("gen_ai.prompt.", "llm.input_messages.", "llm.prompts."),
-    "model": ("gen_ai.completion.", "llm.output_messages.", "llm.completions."),
-}
-"""Prefixes of attributes that hold one message each."""
-_WHOLE: dict[Speaker, str] = {"user": "input.value", "model": "output.value"}
-"""Attributes in which OpenInference has the messages as the library wrote them, next to the indexed ones."""
+_WHOLE: dict[Speaker, tuple[str, ...]] = {"user": names_of(INPUT), "model": names_of(OUTPUT)}
+"""Attributes in which a span may have the messages as the library wrote them, next to indexed ones."""
+_LISTS: dict[Speaker, tuple[str, ...]] = {"user": lists_of("user"), "model": lists_of("model")}
 _EVENT_KEYS: dict[Speaker, tuple[str, ...]] = {
     "user": ("gen_ai.input.messages", "gen_ai.prompt"),
     "model": ("gen_ai.output.messages", "gen_ai.completion"),
 }
-_CONVERSATIONS = ("pydantic_ai.all_messages", "all_messages_events", "events")
-"""Attributes of Pydantic AI that hold a whole conversation, prompts and replies."""
-
-_HIDDEN = frozenset({"__REDACTED__", "<redacted>", "[REDACTED]"})
-"""Placeholders that instrumentations write for content that they were configured to drop."""
-
-LLAMA_INDEX_PROMPT, LLAMA_INDEX_REPLY = "LLMChatStartEvent", "LLMChatEndEvent"
-"""Events that LlamaIndex's own tracing emits at the start and end of a chat."""
-
+_MESSAGE_EVENTS = frozenset(f"gen_ai.{role}.message" for role in ("system", "user", "assistant", "tool"))
+_CONVERSATIONS = names_of(CONVERSATION)
 _EMPTY = frozenset({"", "{}", "[]", "null", "<not serializable>"})
 """Texts that instrumentations write where they have nothing to keep."""
-
 _SAYS_FAILED = re.compile(r'"(?:status": ?"error"|is_error": ?true)')
 _HAS_INVALID_CALLS = re.compile(r'"invalid_tool_calls": ?\[\{')
 """JSON text of a LangChain message with calls whose arguments are not JSON."""
-
 _INDEX = re.compile(r"\.?(\d+)\.")
-
-
-def indexed(attributes: Fields, prefix: str) -> list[dict[str, Any]]:
-    """Return the entries of a list that is spread over attributes: `llm.tools.0.name`, `llm.tools.1.name`.
-
-    A hidden field is left out of its entry.
-    """
-    entries: dict[int, dict[str, Any]] = {}
-    pattern = re.compile(re.escape(prefix) + r"([0-9]+)\.(.*)", re.DOTALL)
-    for match in filter(None, map(pattern.match, attributes)):
-        entry = entries.setdefault(int(match[1]), {})
-        if not is_hidden(attributes[match[0]]):
-            entry[match[2]] = attributes[match[0]]
-    return [entries[number] for number in sorted(entries)]
-
-
-def is_hidden(value: object) -> bool:
-    """Return whether a value is a placeholder for content that was not captured."""
-    return isinstance(value, str) and value in _HIDDEN
 
 
 def read_messages(span: Span) -> None:
     """Set the messages that went into a model, an agent or a chain, and those that came out."""
     key = first_key(span.attributes, *_CONVERSATIONS)
+    conversation = [] if key is None else _messages_at(span, key, "user")
+    if span.kind != "model" and key is not None:  # a whole conversation counts as output
+        span.reply = conversation
+        return
+    span.prompt, span.reply = _messages_of(span, "user"), _messages_of(span, "model")
     if span.kind == "model":
-        _read_model_messages(span)
-    elif key is None:
-        span.prompt, span.reply = _messages_of(span, "user"), _messages_of(span, "model")
-    else:  # a whole conversation counts as output
-        span.reply = _messages_at(span, key, "user")
-
-
-def _read_model_messages(span: Span) -> None:
-    span.prompt = _messages_of(span, "user") or _split_conversation(span)[0]
-    span.reply = _messages_of(span, "model") or _vercel_reply(span) or _split_conversation(span)[1]
-    if not span.reply and _is_reply_missing(span.attributes):
-        span.reply = None
+        # The reply in a conversation begins after the last message that is not the model's.
+        start = len(conversation)
+        while start and conversation[start - 1].speaker == "model":
+            start -= 1
+        span.prompt, span.reply = span.prompt or conversation[:start], span.reply or conversation[start:]
+        if not span.reply and _is_reply_missing(span.attributes):
+            span.reply = None
 
 
 def _is_reply_missing(attributes: Fields) -> bool:
     """Return whether no part of a reply was captured."""
-    if any(key.startswith(INDEXED["model"]) for key in attributes):
+    if any(key.startswith(_LISTS["model"]) for key in attributes):
         return False
-    values = [_captured(attributes, key) for key in (*_PLACES["model"], "ai.response.text", "ai.response.object")]
+    values = filter(None, map(attributes.get, _PLACES["model"]))
     # A text that was cut off held a reply, which can no longer be read.
-    return all(str(value) in _EMPTY or cut_off(value) for value in filter(None, values))
+    return all(is_hidden(value) or str(value) in _EMPTY or cut_off(value) for value in values)
 
 
 def _messages_of(span: Span, speaker: Speaker) -> list[Message]:
@@ -133,7 +94,11 @@ def _messages_of(span: Span, speaker: Speaker) -> list[Message]:
     The GenAI conventions had one event for each message until 2025, and have one event with all messages since.
     """
     messages = _messages_in_lists(span, speaker) or _messages_in_values(span, speaker)
-    return messages or [message for event in span.events for message in _messages_in_event(event, speaker)]
+    messages = messages or [message for event in span.events for message in _messages_in_event(event, speaker)]
+    for tracer in TRACERS:
+        if tracer.messages is not None and not messages:
+            messages = tracer.messages(span, speaker)
+    return messages
 
 
 def _messages_in_lists(span: Span, speaker: Speaker) -> list[Message]:
@@ -143,7 +108,7 @@ def _messages_in_lists(span: Span, speaker: Speaker) -> list[Message]:
     def read(entry: Fields) -> list[Message]:
         return messages_in({"role": role, **_nested(entry)}, "", speaker)
 
-    for prefix in INDEXED[speaker]:
+    for prefix in _LISTS[speaker]:
         messages: list[Message] = []
         for index, entry in enumerate(indexed(span.attributes, prefix)):
             path = f"{span.path}.attributes.{prefix}{index}"
@@ -155,7 +120,7 @@ def _messages_in_lists(span: Span, speaker: Speaker) -> list[Message]:
 
 def _messages_in_values(span: Span, speaker: Speaker) -> list[Message]:
     """Return one side of a model call from the first attribute that holds all of it, else from the first of any."""
-    # OpenLLMetry leaves out calls that come with text; they are in the framework's output, another attribute.
+    # Some leave out calls that come with text; they are in the framework's output, another attribute.
     needs_calls = speaker == "model" and span.model_call.stopped_for_tools
     partial_reply: list[Message] = []
     for key in _PLACES[speaker]:
@@ -170,35 +135,15 @@ def _messages_in_values(span: Span, speaker: Speaker) -> list[Message]:
 
 def _messages_at(span: Span, key: str, speaker: Speaker) -> list[Message]:
     """Return the messages in one attribute; a text whose end is missing is a warning."""
-    value = whole_value(_captured(span.attributes, key), span, span.place_of(key))
+    value = span.attributes.get(key)
+    value = None if is_hidden(value) else span.uncut(value, span.place_of(key))
     return [] if value is None else messages_in(value, span.place_of(key), speaker)
-
-
-def _captured(attributes: Fields, key: str) -> Any:  # noqa: ANN401 - a JSON value
-    """Return the content of an attribute; `None` where it was hidden."""
-    value = attributes.get(key)
-    is_dropped = key == "output.value" and _names_response_only(value, attributes)
-    return None if is_dropped or is_hidden(value) else value
-
-
-def _names_response_only(output: object, attributes: Fields) -> bool:
-    """Return whether an output has the id and the model of a response alone: Phoenix writes it without the content."""
-    named = drop_none({name: attributes.get(f"gen_ai.response.{name}") for name in ("id", "model")})
-    return bool(named) and decoded(output) == named
-
-
-def whole_value(value: object, span: Span, path: str) -> Any:  # noqa: ANN401 - a JSON value
-    """Return a value; `None`, with a warning, for messages whose end is missing, since SDKs may limit attributes."""
-    if not cut_off(value):
-        return value
-    span.doubt(path, "the JSON text is cut off; its messages, and any calls in them, were not read")
-    return None
 
 
 def _is_method_input(messages: list[Message], value: object) -> bool:
     """Return whether an object without messages was read as one text: the arguments of the traced method.
 
-    It is JSON, or a printed Python object where Haystack cannot write JSON.
+    It is JSON, or a printed Python object where a library cannot write JSON.
     """
     return texts_of(messages, "user") == [value] and (
         as_object(decoded(value)) is not None or str(value).startswith("{'")
@@ -208,14 +153,15 @@ def _is_method_input(messages: list[Message], value: object) -> bool:
 def _complete(messages: list[Message], span: Span, speaker: Speaker) -> list[Message]:
     """Complete indexed messages with the same messages as the library had them.
 
-    OpenInference leaves out arguments that are `{}`, that an answer reports a failure, sometimes the call that it
-    answers, and calls that LangChain lists separately because their arguments are not JSON.
+    Indexed ones may lack arguments that are `{}`, that an answer reports a failure, the call that it answers, and calls
+    that LangChain lists separately because their arguments are not JSON.
     """
-    text = span.attributes.get(_WHOLE[speaker])
+    key = first_key(span.attributes, *_WHOLE[speaker]) or ""
+    text = span.attributes.get(key)
     # Parsing the whole messages of every span is slow, and few of them lack anything.
     if not isinstance(text, str) or not _may_be_incomplete(messages, text):
         return messages
-    whole = messages_in(text, span.place_of(_WHOLE[speaker]), speaker)
+    whole = messages_in(text, span.place_of(key), speaker)
     if _is_better(whole, messages, speaker):
         return whole
     matches = iter(_matches(requests_in(messages), requests_in(whole)))
@@ -284,7 +230,6 @@ def _nested(entry: Fields) -> dict[str, Any]:
         if not _INDEX.search(f".{name}."):
             message[name] = value
     for name in ("tool_calls", "contents"):
-        # OpenInference writes `message.tool_calls.0...`, OpenLLMetry `tool_calls.0...`.
         parts = indexed(entry, f"{name}.") or indexed(entry, f"message.{name}.")
         if parts:
             message[name] = list(map(_nested_part, parts))
@@ -314,70 +259,9 @@ def _messages_in_event(event: Event, speaker: Speaker) -> list[Message]:
     if fields.keys() & {*_EVENT_KEYS["user"], *_EVENT_KEYS["model"]}:
         value = first_of(fields, *_EVENT_KEYS[speaker])
         return messages_in(value, f"{event.path}['{_EVENT_KEYS[speaker][0]}']", speaker)
-    read = _EVENT_READERS[speaker].get(event.name)
-    return [] if read is None else read(event)
-
-
-def _llama_index_prompt(event: Event) -> list[Message]:
-    return messages_in(event.attributes.get("messages"), f"{event.path}['messages']", "user")
-
-
-def _llama_index_reply(event: Event) -> list[Message]:
-    blocks = decoded(event.attributes.get("response.message.blocks"))
-    return _event_message({"role": "assistant", "blocks": blocks}, event.path)
-
-
-def _prompt_message(event: Event) -> list[Message]:
-    """Return the message in an event whose name has its role: `gen_ai.user.message`."""
-    return _event_message({"role": event.name.split(".")[1], **event.fields}, event.path)
-
-
-def _choice(event: Event) -> list[Message]:
-    fields = event.fields
-    content = decoded(fields.pop("message", None))
-    return _event_message({"role": "assistant", "content": content, **fields, **object_of(content)}, event.path)
-
-
-_EVENT_READERS: dict[Speaker, dict[str, Callable[[Event], list[Message]]]] = {
-    "user": {
-        LLAMA_INDEX_PROMPT: _llama_index_prompt,
-        **{f"gen_ai.{role}.message": _prompt_message for role in ("system", "user", "assistant", "tool")},
-    },
-    "model": {LLAMA_INDEX_REPLY: _llama_index_reply, "gen_ai.choice": _choice},
-}
-"""Readers of the events that hold one side of a model call, by their names."""
-
-
-def _event_message(fields: Fields, path: str) -> list[Message]:
-    def read() -> list[Message]:
-        message = {"content": None, **fields}
-        if "tool_calls" in message:
-            message["tool_calls"] = decoded(message["tool_calls"])
-        if message.get("role") == "tool" and message.get("tool_call_id") is None:
-            message["tool_call_id"] = message.get("id")
-        return messages_in(message, "", "user")
-
-    return read_once(fields, path, "event", read)
-
-
-def _vercel_reply(span: Span) -> list[Message]:
-    """Return what a model of the Vercel AI SDK answered: calls and text have an attribute each."""
-    key = "ai.response.toolCalls"
-    calls = messages_in(span.attributes.get(key), span.place_of(key), "model")
-    text = first_text(span.attributes.get("ai.response.text"), span.attributes.get("ai.response.object"))
-    if text is None or calls:
-        return calls
-    return [Message("model", span.place_of("ai.response.text"), text)]
-
-
-def _split_conversation(span: Span) -> tuple[list[Message], list[Message]]:
-    """Return the prompt and the reply of a model span that keeps a whole conversation.
-
-    The reply begins after the last message that is not the model's.
-    """
-    key = first_key(span.attributes, *_CONVERSATIONS)
-    messages = _messages_at(span, key, "user") if key else []
-    start = len(messages)
-    while start and messages[start - 1].speaker == "model":
-        start -= 1
-    return messages[:start], messages[start:]
+    if speaker == "user" and event.name in _MESSAGE_EVENTS:  # the name has the role
+        return event_message({"role": event.name.split(".")[1], **fields}, event.path)
+    if speaker == "model" and event.name == "gen_ai.choice":
+        content = decoded(fields.pop("message", None))
+        return event_message({"role": "assistant", "content": content, **fields, **object_of(content)}, event.path)
+    return []

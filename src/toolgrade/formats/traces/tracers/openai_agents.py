@@ -1,4 +1,4 @@
-"""Reader of traces of the OpenAI Agents SDK: the traces and spans that its exporters send, in any order.
+"""Traces of the OpenAI Agents SDK (its documentation, "Tracing"): what its exporters send, in any order.
 
 A function span has no call id, and a response span has none of the response, so the calls are those of the functions
 that ran. Where the model is asked over Chat Completions, its messages are in the span.
@@ -13,8 +13,8 @@ from toolgrade._internal.json import short_repr
 from toolgrade._internal.message_content import Fields, as_object, first_of, object_of, text_of
 from toolgrade.calls import ToolCallType
 from toolgrade.formats.messages.field_readers import Notes, decoded, list_of
+from toolgrade.formats.traces.messages import messages_in
 from toolgrade.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
-from toolgrade.formats.traces.trace_messages import messages_in
 from toolgrade.formats.traces.values import all_entries, entries_of, first_text, string_of, time_of, token_counts
 from toolgrade.matching.json_compare import ABSENT
 
@@ -81,6 +81,7 @@ def _span(fields: Fields, path: str) -> Span:
         time_of(fields.get("started_at")),
         time_of(fields.get("ended_at")),
         error=_error_of(fields),
+        is_interpreted=True,
     )
     if span.kind in _READERS:
         _READERS[span.kind](data, span)

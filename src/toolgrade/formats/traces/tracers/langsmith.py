@@ -1,4 +1,4 @@
-"""Reader of LangSmith runs: in a list, one a line, or nested in each other.
+"""LangSmith runs: in a list, one a line, or nested in each other (LangSmith documentation, "Run (span) data format").
 
 A tool run has its arguments under `input`, often as the `repr` of an object, and returns LangChain's tool message,
 which has the id of the call.
@@ -7,18 +7,18 @@ which has the id of the call.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 from toolgrade._internal.json import short_repr
 from toolgrade._internal.message_content import Fields, first_of, object_of, text_of
 from toolgrade.formats.messages.field_readers import Notes, decoded, id_of, list_of
-from toolgrade.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
-from toolgrade.formats.traces.tool_runs import unwrap_result
-from toolgrade.formats.traces.trace_messages import last_text, messages_in, speakers_of
+from toolgrade.formats.traces.messages import last_text, messages_in, speakers_of
+from toolgrade.formats.traces.span_tree import ModelCall, Span, Tree
+from toolgrade.formats.traces.tracers.tracer import Attributes, Tracer
 from toolgrade.formats.traces.values import all_entries, first_text, string_of, time_of, token_counts
 from toolgrade.matching.json_compare import ABSENT
 
-_KINDS: dict[str, SpanKind] = {"llm": "model", "tool": "tool"}
+_NAME = "langsmith"
 _SESSIONS = ("session_id", "thread_id", "conversation_id")
 _USAGE = {
     "input_tokens": ("input_tokens", "prompt_tokens"),
@@ -43,27 +43,24 @@ def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
         entries: The values in the file, each with its path.
         notes: Receives a problem for everything that cannot be read.
     """
-    spans = list(_spans(entries, notes))
-    _drop_hidden_values(spans)
-    return spans
+    return list(_spans(entries, notes))
 
 
-def _drop_hidden_values(spans: list[Span]) -> None:
+def _drop_hidden_values(tree: Tree) -> None:
     """Mark the arguments and results of tools as not captured where the client hid them.
 
     The client writes `{}` for hidden values, and `{}` is also a valid value. Models show which of the two it is:
     a model always receives messages, so an empty prompt or reply means that this side of the trace is hidden.
     """
-    models = [span for span in spans if span.kind == "model"]
-    _drop_empty("arguments", spans, {span.trace for span in models if not span.prompt})
-    _drop_empty("result", spans, {span.trace for span in models if span.reply is None and span.error is None})
-
-
-def _drop_empty(field: Literal["arguments", "result"], spans: list[Span], hidden: set[str]) -> None:
-    """Mark this field of a tool run as not captured where it is `{}` and the trace is one of these."""
-    for span in spans:
-        if span.trace in hidden and getattr(span.tool_run, field) == {}:
-            setattr(span.tool_run, field, ABSENT)
+    models = [span for span in tree.of_kind("model") if span.exporter == _NAME]
+    hides_inputs = any(not span.prompt for span in models)
+    hides_outputs = any(span.reply is None and span.error is None for span in models)
+    for span in tree.of_kind("tool"):
+        run = span.tool_run
+        if hides_inputs and run.arguments == {}:
+            run.arguments = ABSENT
+        if hides_outputs and run.result == {}:
+            run.result = ABSENT
 
 
 def _spans(entries: list[tuple[str, Any]], notes: Notes) -> Iterator[Span]:
@@ -89,27 +86,25 @@ def _span(fields: Fields, path: str, trace: str, parent: str) -> Span:
     run_id = str(fields["id"])
     extra = object_of(fields.get("extra"))
     metadata = {**object_of(fields.get("metadata")), **object_of(extra.get("metadata"))}
+    attributes: Attributes = {"langsmith.span.kind": str(fields["run_type"])}
+    if attributes["langsmith.span.kind"].lower() == "tool":
+        attributes |= _tool_attributes(fields, extra)
     span = Span(
         run_id,
         str(fields.get("trace_id") or trace or run_id),
         path,
         id_of(fields.get("parent_run_id") or parent),
         string_of(fields.get("name")),
-        _KINDS.get(str(fields["run_type"]).lower(), "other"),
-        time_of(fields.get("start_time"), unit="ms"),
-        time_of(fields.get("end_time"), unit="ms"),
-        agent=text_of(metadata.get("lc_agent_name")),
+        started_at=time_of(fields.get("start_time"), unit="ms"),
+        ended_at=time_of(fields.get("end_time"), unit="ms"),
+        attributes={**attributes, "gen_ai.agent.name": metadata.get("lc_agent_name")},
         session=id_of(first_of(metadata, *_SESSIONS)),
         error=_error_of(fields),
+        exporter=_NAME,
+        record=fields,
     )
     if span.parent is None:
         span.tags = list(map(str, list_of(fields.get("tags"))))
-    if span.kind == "tool":
-        span.tool_run = _tool_run(span.name, fields, extra)
-    else:
-        _read_messages(fields, span)
-    if span.kind == "model":
-        _read_model(fields, extra, metadata, span)
     return span
 
 
@@ -119,15 +114,25 @@ def _error_of(fields: Fields) -> str | None:
     return error and (error.partition("Traceback (most recent call last)")[0].strip() or error.splitlines()[0])
 
 
-def _tool_run(name: str, fields: Fields, extra: Fields) -> ToolRun:
-    run = ToolRun(name, text_of(extra.get("tool_call_id")), input_wrapped=True)
-    if fields.get("inputs") is not None:
-        run.arguments = fields["inputs"]
-    if fields.get("outputs") is not None:
-        outputs = object_of(fields["outputs"])
-        run.result = outputs["output"] if set(outputs) == {"output"} else fields["outputs"]
-    unwrap_result(run)
-    return run
+def _tool_attributes(fields: Fields, extra: Fields) -> Attributes:
+    outputs = object_of(fields.get("outputs"))
+    return {
+        "gen_ai.tool.name": fields.get("name"),
+        "gen_ai.tool.call.id": text_of(extra.get("tool_call_id")),
+        "gen_ai.tool.call.arguments": fields.get("inputs"),
+        "gen_ai.tool.call.result": outputs["output"] if set(outputs) == {"output"} else fields.get("outputs"),
+    }
+
+
+def _complete_tool(span: Span) -> None:
+    span.tool_run.input_wrapped |= any(key.startswith("langsmith.") for key in span.attributes)
+
+
+def _complete(span: Span) -> None:
+    if span.exporter == _NAME and span.kind != "tool":
+        _read_messages(span.record, span)
+        if span.kind == "model":
+            _read_model(span.record, span)
 
 
 def _read_messages(fields: Fields, span: Span) -> None:
@@ -140,7 +145,9 @@ def _read_messages(fields: Fields, span: Span) -> None:
     span.input_text, span.output_text = last_text(span.prompt, "user"), last_text(span.reply_messages, "model")
 
 
-def _read_model(fields: Fields, extra: Fields, metadata: Fields, span: Span) -> None:
+def _read_model(fields: Fields, span: Span) -> None:
+    extra = object_of(fields.get("extra"))
+    metadata = {**object_of(fields.get("metadata")), **object_of(extra.get("metadata"))}
     inputs, outputs = object_of(fields.get("inputs")), object_of(fields.get("outputs"))
     parameters = object_of(extra.get("invocation_params"))
     tools = first_of(parameters, "tools", "functions") or inputs.get("tools")
@@ -152,3 +159,11 @@ def _read_model(fields: Fields, extra: Fields, metadata: Fields, span: Span) -> 
     for counts in (outputs.get("usage"), details, outputs.get("usage_metadata"), fields):
         usage |= token_counts(object_of(counts), _USAGE)
     span.model_call = ModelCall(model, usage=usage)
+
+
+LANGSMITH = Tracer(
+    names={"gen_ai.operation.name": ("langsmith.span.kind",)},
+    complete=_complete,
+    complete_tool=_complete_tool,
+    clean=_drop_hidden_values,
+)

@@ -1,0 +1,45 @@
+"""Spans of MLflow (MLflow documentation, "Tracing", its span types and attributes)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolgrade._internal.json import parse_json
+from toolgrade._internal.message_content import Fields, first_of, object_of, text_of
+from toolgrade.errors import InvalidDataError
+from toolgrade.formats.traces.tracers.tracer import INPUT, OUTPUT, Attributes, Tracer
+
+SESSION = "mlflow.trace.session"
+
+
+def session_around(fields: Fields) -> str | None:
+    """Return the session of a trace, which MLflow has in its `info`, and not on its spans."""
+    metadata = first_of(object_of(fields.get("info")), "trace_metadata", "request_metadata")
+    return text_of(object_of(metadata).get(SESSION))
+
+
+def _translate(attributes: Attributes, _: str) -> Attributes:
+    if "mlflow.spanType" not in attributes:
+        return attributes
+    return {key: _value(value) for key, value in attributes.items()}
+
+
+def _value(value: object) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the value of an attribute: MLflow writes every value as JSON, also numbers and booleans."""
+    try:
+        return parse_json(value, unique_keys=False) if isinstance(value, str) else value
+    except InvalidDataError:
+        return value
+
+
+MLFLOW = Tracer(
+    names={
+        "gen_ai.operation.name": ("mlflow.spanType",),
+        "gen_ai.conversation.id": (SESSION,),
+        "gen_ai.response.model": ("mlflow.llm.model",),
+        "gen_ai.tool.definitions": ("mlflow.chat.tools",),
+        INPUT: ("mlflow.spanInputs",),
+        OUTPUT: ("mlflow.spanOutputs",),
+    },
+    translate=_translate,
+)

@@ -1,0 +1,48 @@
+"""Spans of the Vercel AI SDK (AI SDK documentation, "Telemetry", section "Collected Data")."""
+
+from __future__ import annotations
+
+import re
+
+from toolgrade.formats.traces.messages import Message, Speaker, messages_in
+from toolgrade.formats.traces.span_tree import Span
+from toolgrade.formats.traces.tracers.tracer import Attributes, Tracer
+from toolgrade.formats.traces.values import first_text
+
+_OPERATIONS = {"toolCall": "execute_tool", "generate": "chat", "stream": "chat"}
+_OPERATION = re.compile(r"^ai\.(toolCall$|generate|stream)")
+"""Start of an operation, such as `ai.generateText.doGenerate`."""
+
+
+def _translate(attributes: Attributes, _: str) -> Attributes:
+    operation = _OPERATION.match(str(attributes.get("ai.operationId")))
+    return attributes if operation is None else {**attributes, "gen_ai.operation.name": _OPERATIONS[operation[1]]}
+
+
+def _reply(span: Span, speaker: Speaker) -> list[Message]:
+    """Return what a model answered: calls and text have an attribute each."""
+    if speaker != "model":
+        return []
+    key = "ai.response.toolCalls"
+    calls = messages_in(span.attributes.get(key), span.place_of(key), "model")
+    text = first_text(span.attributes.get("ai.response.text"), span.attributes.get("ai.response.object"))
+    if text is None or calls:
+        return calls
+    return [Message("model", span.place_of("ai.response.text"), text)]
+
+
+VERCEL = Tracer(
+    names={
+        "gen_ai.conversation.id": ("ai.telemetry.metadata.sessionId",),
+        "gen_ai.response.model": ("ai.response.model", "ai.model.id"),
+        "gen_ai.response.finish_reasons": ("ai.response.finishReason",),
+        "gen_ai.tool.definitions": ("ai.prompt.tools",),
+        "gen_ai.input.messages": ("ai.prompt.messages", "ai.prompt"),
+        "gen_ai.tool.name": ("ai.toolCall.name",),
+        "gen_ai.tool.call.id": ("ai.toolCall.id",),
+        "gen_ai.tool.call.arguments": ("ai.toolCall.args",),
+        "gen_ai.tool.call.result": ("ai.toolCall.result",),
+    },
+    translate=_translate,
+    messages=_reply,
+)
