@@ -71,7 +71,7 @@ def sdk_items(documents: Sequence[Any]) -> list[ReadableSpan | ReadWriteLogRecor
     return [item for _, item in sorted(items, key=lambda entry: entry[0])]
 
 
-def _sdk_log(record: otel._Record) -> ReadWriteLogRecord:
+def _sdk_log(record: otel._SpanRecord) -> ReadWriteLogRecord:
     fields = record.fields
     event = otel._event(fields, record.path, "eventName", "event_name")
     ids = [otel._id(first_of(fields, *keys)) for keys in (("traceId", "trace_id"), ("spanId", "span_id"))]

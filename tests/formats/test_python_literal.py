@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import json_values
-from toolgrade.formats.traces.python_literal import LONGEST, read_literal
+from toolgrade.formats.traces.values import LONGEST, read_literal
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from spans import Plain, agent, called, chat, run_of, silent, span, spans, tool
 from toolgrade.calls import ToolCall
 from toolgrade.formats import Traces, read_traces
-from toolgrade.formats.traces.trace_messages import messages_in, remember_messages
+from toolgrade.formats.traces.messages import messages_in, remember_messages
 
 MISSING = "the model stopped to call tools, but the trace does not show the calls"
 UNKEPT = "the reply of the model was not captured; calls in it may be missing"

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from toolgrade.errors import InvalidDataError
 from toolgrade.formats import read_traces
 from toolgrade.formats.traces import read as reader
-from toolgrade.formats.traces import trace_messages
-from toolgrade.formats.traces.trace_messages import Message, read_once, remember_messages
+from toolgrade.formats.traces import messages
+from toolgrade.formats.traces.messages import TraceMessage, read_once, remember_messages
 from tracing import FORMS, Script, ScriptedCall, Step, histories, otlp
 
 STEPS = 30
@@ -30,13 +30,13 @@ def long_history(steps: int) -> Script:
 def test_a_message_is_read_once_however_many_histories_repeat_it(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice as many messages take twice the work, although the histories hold four times as much."""
     work: list[int] = []
-    read = trace_messages._object
+    read = messages._object
 
     def counted(*args: Any) -> Any:
         work[-1] += 1
         return read(*args)
 
-    monkeypatch.setattr(trace_messages, "_object", counted)
+    monkeypatch.setattr(messages, "_object", counted)
     for steps in (STEPS, 2 * STEPS):
         work.append(0)
         (run,) = read_traces(FORMS[form](long_history(steps))).runs
@@ -90,11 +90,11 @@ def test_calls_of_equal_messages_share_nothing() -> None:
 def test_nothing_is_remembered_after_reading() -> None:
     """Neither after traces that were read, nor after those that were refused."""
     read_traces(otlp(long_history(1)))
-    assert trace_messages._MEMORY.get(None) is None
+    assert messages._MEMORY.get(None) is None
 
     with pytest.raises(InvalidDataError):
         read_traces({"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "no id", "attributes": []}]}]}]})
-    assert trace_messages._MEMORY.get(None) is None
+    assert messages._MEMORY.get(None) is None
 
 
 @pytest.mark.parametrize(
@@ -106,28 +106,28 @@ def test_nothing_is_remembered_after_reading() -> None:
         ({"a": [{"b": bytearray(b"x")}]}, 2),
         ({"a": (1,)}, 2),
         ({b"a": 1}, 2),
-        ({"a": Message("user", "$")}, 2),
+        ({"a": TraceMessage("user", "$")}, 2),
     ],
 )
 def test_only_json_is_remembered(value: object, times: int) -> None:
     """Other objects may look alike without being alike."""
     reads: list[object] = []
 
-    def read() -> list[Message]:
+    def read() -> list[TraceMessage]:
         reads.append(value)
-        return [Message("user", ".content", "Go.")]
+        return [TraceMessage("user", ".content", "Go.")]
 
     with remember_messages():
         messages = [read_once(value, path, "here", read) for path in ("$[0]", "$[1]")]
 
     assert len(reads) == times
-    assert messages == [[Message("user", "$[0].content", "Go.")], [Message("user", "$[1].content", "Go.")]]
+    assert messages == [[TraceMessage("user", "$[0].content", "Go.")], [TraceMessage("user", "$[1].content", "Go.")]]
 
 
 def test_different_readers_use_separate_caches() -> None:
     """The same message has another meaning if roles are read differently."""
     with remember_messages():
-        user = read_once("Go.", "$", "user", lambda: [Message("user", "", "Go.")])
-        model = read_once("Go.", "$", "model", lambda: [Message("model", "", "Go.")])
+        user = read_once("Go.", "$", "user", lambda: [TraceMessage("user", "", "Go.")])
+        model = read_once("Go.", "$", "model", lambda: [TraceMessage("model", "", "Go.")])
 
     assert (user[0].speaker, model[0].speaker) == ("user", "model")

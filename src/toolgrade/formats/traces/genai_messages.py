@@ -21,8 +21,8 @@ from toolgrade.capture import Request
 from toolgrade.formats.messages.content_parts import cut_off
 from toolgrade.formats.messages.field_readers import decoded
 from toolgrade.formats.traces.messages import (
-    Message,
     Speaker,
+    TraceMessage,
     answers_in,
     call_names,
     event_message,
@@ -88,7 +88,7 @@ def _is_reply_missing(attributes: Fields) -> bool:
     return all(is_hidden(value) or str(value) in _EMPTY or cut_off(value) for value in values)
 
 
-def _messages_of(span: Span, speaker: Speaker) -> list[Message]:
+def _messages_of(span: Span, speaker: Speaker) -> list[TraceMessage]:
     """Return one side of a model call from the attributes of its span, else from its events.
 
     The GenAI conventions had one event for each message until 2025, and have one event with all messages since.
@@ -101,15 +101,15 @@ def _messages_of(span: Span, speaker: Speaker) -> list[Message]:
     return messages
 
 
-def _messages_in_lists(span: Span, speaker: Speaker) -> list[Message]:
+def _messages_in_lists(span: Span, speaker: Speaker) -> list[TraceMessage]:
     """Return one side of a model call from the first list of indexed attributes that has messages."""
     role = "assistant" if speaker == "model" else "user"
 
-    def read(entry: Fields) -> list[Message]:
+    def read(entry: Fields) -> list[TraceMessage]:
         return messages_in({"role": role, **_nested(entry)}, "", speaker)
 
     for prefix in _LISTS[speaker]:
-        messages: list[Message] = []
+        messages: list[TraceMessage] = []
         for index, entry in enumerate(indexed(span.attributes, prefix)):
             path = f"{span.path}.attributes.{prefix}{index}"
             messages += read_once(entry, path, ("indexed", speaker), partial(read, entry))
@@ -118,11 +118,11 @@ def _messages_in_lists(span: Span, speaker: Speaker) -> list[Message]:
     return []
 
 
-def _messages_in_values(span: Span, speaker: Speaker) -> list[Message]:
+def _messages_in_values(span: Span, speaker: Speaker) -> list[TraceMessage]:
     """Return one side of a model call from the first attribute that holds all of it, else from the first of any."""
     # Some leave out calls that come with text; they are in the framework's output, another attribute.
     needs_calls = speaker == "model" and span.model_call.stopped_for_tools
-    partial_reply: list[Message] = []
+    partial_reply: list[TraceMessage] = []
     for key in _PLACES[speaker]:
         messages = _messages_at(span, key, speaker)
         if _is_method_input(messages, span.attributes.get(key)):
@@ -133,14 +133,14 @@ def _messages_in_values(span: Span, speaker: Speaker) -> list[Message]:
     return partial_reply
 
 
-def _messages_at(span: Span, key: str, speaker: Speaker) -> list[Message]:
+def _messages_at(span: Span, key: str, speaker: Speaker) -> list[TraceMessage]:
     """Return the messages in one attribute; a text whose end is missing is a warning."""
     value = span.attributes.get(key)
     value = None if is_hidden(value) else span.uncut(value, span.place_of(key))
     return [] if value is None else messages_in(value, span.place_of(key), speaker)
 
 
-def _is_method_input(messages: list[Message], value: object) -> bool:
+def _is_method_input(messages: list[TraceMessage], value: object) -> bool:
     """Return whether an object without messages was read as one text: the arguments of the traced method.
 
     It is JSON, or a printed Python object where a library cannot write JSON.
@@ -150,7 +150,7 @@ def _is_method_input(messages: list[Message], value: object) -> bool:
     )
 
 
-def _complete(messages: list[Message], span: Span, speaker: Speaker) -> list[Message]:
+def _complete(messages: list[TraceMessage], span: Span, speaker: Speaker) -> list[TraceMessage]:
     """Complete indexed messages with the same messages as the library had them.
 
     Indexed ones may lack arguments that are `{}`, that an answer reports a failure, the call that it answers, and calls
@@ -169,7 +169,7 @@ def _complete(messages: list[Message], span: Span, speaker: Speaker) -> list[Mes
     return [_completed(message, matches, failed) for message in messages]
 
 
-def _is_better(whole: list[Message], messages: list[Message], speaker: Speaker) -> bool:
+def _is_better(whole: list[TraceMessage], messages: list[TraceMessage], speaker: Speaker) -> bool:
     """Return whether the whole messages have more calls than the indexed ones, or say alone which calls they answer."""
     names, whole_names = call_names(messages), call_names(whole)
     if speaker == "model" and len(whole_names) > len(names) and set(names) <= set(whole_names):
@@ -187,7 +187,7 @@ def _matches(calls: list[Request], others: list[Request]) -> list[Request | None
     return [None if call.id is None else by_id.get((call.name, call.id)) for call in calls]
 
 
-def _may_be_incomplete(messages: list[Message], text: str) -> bool:
+def _may_be_incomplete(messages: list[TraceMessage], text: str) -> bool:
     """Return whether a text may complete the messages; cheap, so that most texts are never parsed."""
     if any(request.arguments is ABSENT or request.id is None for request in requests_in(messages)):
         return True
@@ -196,7 +196,7 @@ def _may_be_incomplete(messages: list[Message], text: str) -> bool:
     return bool(answers_in(messages)) and _SAYS_FAILED.search(text) is not None
 
 
-def _has_nameless_answer(messages: Iterable[Message]) -> bool:
+def _has_nameless_answer(messages: Iterable[TraceMessage]) -> bool:
     """Return whether an answer names neither a call nor a tool."""
     return any(map(is_nameless, answers_in(messages)))
 
@@ -208,7 +208,9 @@ def _may_be_equal(call: Request, other: Request) -> bool:
     return call.arguments is ABSENT or json_equal(call.arguments, other.arguments)
 
 
-def _completed(message: Message, matches: Iterator[Request | None], failed: Collection[str | None]) -> Message:
+def _completed(
+    message: TraceMessage, matches: Iterator[Request | None], failed: Collection[str | None]
+) -> TraceMessage:
     """Return a message with the fields that only the next matching calls have, and with its answer's failure."""
     requests: list[Request] = []
     for request in message.requests:
@@ -253,7 +255,7 @@ def _nested_part(entry: Fields) -> dict[str, Any]:
     return {"type": "image", "url": url} if url else part
 
 
-def _messages_in_event(event: Event, speaker: Speaker) -> list[Message]:
+def _messages_in_event(event: Event, speaker: Speaker) -> list[TraceMessage]:
     """Return the messages of one side in an event."""
     fields = event.fields
     if fields.keys() & {*_EVENT_KEYS["user"], *_EVENT_KEYS["model"]}:

@@ -69,7 +69,7 @@ _FRAMED_ANSWER = re.compile(r"(?:Call id: ([^\n]*)\n)?(Error|Observation):\n(.*)
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class TraceMessage:
     """One message of a trace.
 
     Attributes:
@@ -90,13 +90,13 @@ class Message:
     bare: bool = False
     parts: Sequence[str | MLLMImage] | None = None
 
-    def below(self, path: str) -> Message:
+    def below(self, path: str) -> TraceMessage:
         """Return the same message with `path` in front of its paths."""
         requests = tuple([replace(request, source=f"{path}{request.source or ''}") for request in self.requests])
-        return Message(self.speaker, f"{path}{self.path}", self.text, requests, self.answer, self.bare, self.parts)
+        return TraceMessage(self.speaker, f"{path}{self.path}", self.text, requests, self.answer, self.bare, self.parts)
 
 
-_MEMORY: ContextVar[dict[tuple[bytes, Hashable] | None, tuple[Message, ...]]] = ContextVar("_MEMORY")
+_MEMORY: ContextVar[dict[tuple[bytes, Hashable] | None, tuple[TraceMessage, ...]]] = ContextVar("_MEMORY")
 _JSON_TYPES = frozenset({str, int, float, bool, type(None)})
 
 
@@ -114,8 +114,8 @@ def read_once(
     value: Any,  # noqa: ANN401 - a JSON value, as a rule
     path: str,
     variant: Hashable,
-    read: Callable[[], Iterable[Message]],
-) -> list[Message]:
+    read: Callable[[], Iterable[TraceMessage]],
+) -> list[TraceMessage]:
     """Return the messages that `read` parses, from memory where an equal value was parsed before.
 
     Args:
@@ -152,7 +152,7 @@ def _is_json(value: object) -> bool:
     return True
 
 
-def messages_in(value: object, path: str, default: Speaker, depth: int = 0) -> list[Message]:
+def messages_in(value: object, path: str, default: Speaker, depth: int = 0) -> list[TraceMessage]:
     """Return the messages in a value, in their order; none where it holds no message.
 
     Args:
@@ -170,17 +170,17 @@ def messages_in(value: object, path: str, default: Speaker, depth: int = 0) -> l
     return _object(object_of(value), path, default, depth)
 
 
-def requests_in(messages: Iterable[Message]) -> list[Request]:
+def requests_in(messages: Iterable[TraceMessage]) -> list[Request]:
     """Return the calls that messages ask for."""
     return [request for message in messages for request in message.requests]
 
 
-def call_names(messages: Iterable[Message]) -> list[tuple[str, str | None]]:
+def call_names(messages: Iterable[TraceMessage]) -> list[tuple[str, str | None]]:
     """Return the names and ids of the calls that messages ask for."""
     return [(request.name, request.id) for request in requests_in(messages)]
 
 
-def answers_in(messages: Iterable[Message]) -> list[Answer]:
+def answers_in(messages: Iterable[TraceMessage]) -> list[Answer]:
     """Return the answers of messages to calls."""
     return [message.answer for message in messages if message.answer is not None]
 
@@ -190,27 +190,27 @@ def is_nameless(answer: Answer) -> bool:
     return answer.call_id is None and answer.name is None
 
 
-def texts_of(messages: Iterable[Message], speaker: Speaker) -> list[str]:
+def texts_of(messages: Iterable[TraceMessage], speaker: Speaker) -> list[str]:
     """Return the texts of one speaker that are not empty."""
     return [message.text for message in messages if message.speaker == speaker and message.text]
 
 
-def speakers_of(messages: Iterable[Message]) -> set[Speaker]:
+def speakers_of(messages: Iterable[TraceMessage]) -> set[Speaker]:
     """Return who speaks in messages."""
     return {message.speaker for message in messages}
 
 
-def last_text(messages: Iterable[Message], speaker: Speaker) -> str | None:
+def last_text(messages: Iterable[TraceMessage], speaker: Speaker) -> str | None:
     """Return the last text of one speaker."""
     return [None, *texts_of(messages, speaker)][-1]
 
 
-def last_input(messages: Sequence[Message]) -> Message | None:
+def last_input(messages: Sequence[TraceMessage]) -> TraceMessage | None:
     """Return the last message of the user that has a text or an image."""
     return next((one for one in reversed(messages) if one.speaker == "user" and (one.text or one.parts)), None)
 
 
-def final_text(messages: Sequence[Message]) -> str | None:
+def final_text(messages: Sequence[TraceMessage]) -> str | None:
     """Return the last text of the model, unless a call or an answer comes with or after it."""
     for message in reversed(messages):
         if message.speaker != "system":
@@ -241,10 +241,10 @@ def _tool_definition(message: Fields) -> Fields | None:
     return content if text_of(function.get("name")) and "arguments" not in function else None
 
 
-def event_message(fields: Fields, path: str) -> list[Message]:
+def event_message(fields: Fields, path: str) -> list[TraceMessage]:
     """Return the message in the fields of an event, with calls as JSON text decoded."""
 
-    def read() -> list[Message]:
+    def read() -> list[TraceMessage]:
         message = {"content": None, **fields}
         if "tool_calls" in message:
             message["tool_calls"] = decoded(message["tool_calls"])
@@ -263,7 +263,7 @@ def langchain_answer(fields: Fields) -> Answer | None:
     return answers[0] if len(answers) == 1 else None
 
 
-def _messages_in_text(value: str, path: str, default: Speaker, depth: int) -> list[Message]:
+def _messages_in_text(value: str, path: str, default: Speaker, depth: int) -> list[TraceMessage]:
     text = content = decoded(value)
     if not isinstance(content, str):
         messages = messages_in(content, path, default, depth + 1)
@@ -271,33 +271,33 @@ def _messages_in_text(value: str, path: str, default: Speaker, depth: int) -> li
         if messages or all_entries(list_of(content), lambda entry: "role" in entry):
             return messages
         text = value
-    return [Message(default, path, text)] if text else []
+    return [TraceMessage(default, path, text)] if text else []
 
 
-def _messages_in_list(values: Sequence[Any], path: str, default: Speaker, depth: int) -> list[Message]:
+def _messages_in_list(values: Sequence[Any], path: str, default: Speaker, depth: int) -> list[TraceMessage]:
     """Return the messages of a list; adjacent calls outside of messages are one message."""
-    entries: list[Message] = []
+    entries: list[TraceMessage] = []
     for index, entry in enumerate(values):
         place = f"{path}[{index}]"
         if isinstance(entry, (list, tuple)):  # its entries are remembered one by one
             entries += messages_in(entry, place, default, depth + 1)
         else:
             entries += read_once(entry, place, ("entry", default, depth), partial(_entry, entry, default, depth))
-    messages: list[Message] = []
+    messages: list[TraceMessage] = []
     for are_calls, group in groupby(entries, attrgetter("bare")):
         if are_calls:
-            messages.append(Message("model", path, None, tuple(requests_in(group))))
+            messages.append(TraceMessage("model", path, None, tuple(requests_in(group))))
         else:
             messages.extend(group)
     return messages
 
 
-def _entry(entry: object, default: Speaker, depth: int) -> list[Message]:
+def _entry(entry: object, default: Speaker, depth: int) -> list[TraceMessage]:
     """Return the messages of one list entry, with paths relative to the entry."""
     call = _bare_call(object_of(entry), "")
     if call is None:
         return messages_in(entry, "", default, depth + 1)
-    return [Message("model", "", None, (call,), bare=True)]
+    return [TraceMessage("model", "", None, (call,), bare=True)]
 
 
 def _bare_call(fields: Fields, path: str) -> Request | None:
@@ -323,16 +323,16 @@ def _is_plain_call(fields: Fields) -> bool:
     )
 
 
-def _object(fields: Fields, path: str, default: Speaker, depth: int) -> list[Message]:
+def _object(fields: Fields, path: str, default: Speaker, depth: int) -> list[TraceMessage]:
     chain = langchain.message_fields(fields)
     if chain is not None:
         return _langchain_message(chain, path)
     call = _bare_call(fields, path)
     if call is not None:
-        return [Message("model", path, None, (call,))]
+        return [TraceMessage("model", path, None, (call,))]
     if str(fields.get("type")).endswith("_output") and "call_id" in fields:
         answer = read_responses_answer(fields)
-        return [Message("tool", path, answer=answer)] if answer else []
+        return [TraceMessage("tool", path, answer=answer)] if answer else []
     if fields.get("role") is not None and not isinstance(fields.get("message"), dict):
         return _message(fields, path)
     if isinstance(fields.get("parts"), list):
@@ -340,7 +340,7 @@ def _object(fields: Fields, path: str, default: Speaker, depth: int) -> list[Mes
     return _wrapped_messages(fields, path, default, depth)
 
 
-def _wrapped_messages(fields: Fields, path: str, default: Speaker, depth: int) -> list[Message]:
+def _wrapped_messages(fields: Fields, path: str, default: Speaker, depth: int) -> list[TraceMessage]:
     """Return the messages that an object holds under the first of the usual keys that has any."""
     for key in present_keys(fields, _WRAPPERS):
         speaker, value = _WRAPPERS[key], fields[key]
@@ -359,22 +359,22 @@ def _first_alternatives(generations: object) -> object:
     return [next(iter(list_of(entry)), entry) for entry in list_of(generations)] or generations
 
 
-def _langchain_message(fields: Fields, path: str) -> list[Message]:
+def _langchain_message(fields: Fields, path: str) -> list[TraceMessage]:
     kind, notes = fields["type"], Notes()
     if kind in ("tool", "function"):
-        return [Message("tool", path, answer=langchain.result_of(fields, path, notes))]
+        return [TraceMessage("tool", path, answer=langchain.result_of(fields, path, notes))]
     text = "".join(_pieces_of(fields.get("content"), path)[0]) or None
     if kind != "ai":
         parts = _parts_with_images(fields.get("content"), path) if kind == "human" else None
-        return [Message(_ROLES.get(kind, "system"), path, text, parts=parts)]
+        return [TraceMessage(_ROLES.get(kind, "system"), path, text, parts=parts)]
     requests, answers = langchain.calls_of(fields, path, notes)
     # A call without a name is a problem in a list of messages; a trace keeps it, as an unnamed call.
     requests += [Request("", ABSENT, source=problem.path) for problem in notes.problems]
-    message = Message("model", path, text, tuple(requests))
-    return [message, *(Message("tool", path, answer=answer) for answer in answers)]
+    message = TraceMessage("model", path, text, tuple(requests))
+    return [message, *(TraceMessage("tool", path, answer=answer) for answer in answers)]
 
 
-def _message(fields: Fields, path: str) -> list[Message]:
+def _message(fields: Fields, path: str) -> list[TraceMessage]:
     """Return a message with a role, and the answers in it."""
     if _tool_definition(fields):
         return []
@@ -414,11 +414,11 @@ def _structure_in_text(content: Any, path: str, speaker: Speaker) -> tuple[Any, 
     return (None, list(filter(None, calls))) if is_list_of_calls else (content, [])
 
 
-def _pieces_of(content: object, path: str) -> tuple[list[str], list[Request], list[Message]]:
+def _pieces_of(content: object, path: str) -> tuple[list[str], list[Request], list[TraceMessage]]:
     """Return the texts and the calls among the parts of a content, and its answers as messages."""
     texts: list[str] = []
     requests: list[Request] = []
-    answers: list[Message] = []
+    answers: list[TraceMessage] = []
     for index, part in enumerate(parts_of(content)):
         place = f"{path}[{index}]"
         piece = piece_of(part, place)  # `None` for reasoning and media
@@ -427,7 +427,7 @@ def _pieces_of(content: object, path: str) -> tuple[list[str], list[Request], li
         elif isinstance(piece, Request):
             requests.append(piece)
         elif piece is not None:
-            answers.append(Message("tool", place, answer=piece))
+            answers.append(TraceMessage("tool", place, answer=piece))
     return texts, requests, answers
 
 
@@ -436,14 +436,16 @@ def _parts_with_images(content: object, path: str) -> list[str | MLLMImage] | No
     return texts_with_images(read_image(part) or piece_of(part, path) for part in parts_of(content))
 
 
-def _message_of_parts(content: object, place: str, path: str, speaker: Speaker, calls: list[Request]) -> list[Message]:
+def _message_of_parts(
+    content: object, place: str, path: str, speaker: Speaker, calls: list[Request]
+) -> list[TraceMessage]:
     texts, requests, answers = _pieces_of(content, place)
     text, requests = "".join(texts) or None, _merge_calls(calls, requests)
     if requests:  # the model's message, whatever its role
-        return [Message("model", path, text, tuple(requests)), *answers]
+        return [TraceMessage("model", path, text, tuple(requests)), *answers]
     parts = _parts_with_images(content, place) if speaker == "user" else None
     is_empty = text is None and parts is None and not isinstance(content, str)
-    messages = [] if is_empty else [Message(speaker, path, text, parts=parts)]
+    messages = [] if is_empty else [TraceMessage(speaker, path, text, parts=parts)]
     # Anthropic's answers come in a message of the user, ahead of the user's own words.
     return [*answers, *messages] if speaker == "user" else [*messages, *answers]
 
@@ -465,7 +467,7 @@ def with_arguments_of(request: Request, other: Request | None) -> Request:
     return replace(request, arguments=other.arguments, error=other.error)
 
 
-def _printed_message(content: object, path: str) -> list[Message]:
+def _printed_message(content: object, path: str) -> list[TraceMessage]:
     """Return the messages of a Python object that a tracer printed into the text of the model.
 
     One instrumentation of the OpenAI Agents SDK does that with a response.
@@ -503,7 +505,7 @@ def _are_parts(entries: list[Any], speaker: Speaker) -> bool:
     return is_like_parts and any(isinstance(piece_of(entry, ""), expected_type) for entry in entries)
 
 
-def _answers(fields: Fields, content: object, path: str) -> list[Message]:
+def _answers(fields: Fields, content: object, path: str) -> list[TraceMessage]:
     """Return the answers of a tool message: those among its parts, else the message itself."""
     texts, _, answers = _pieces_of(content, path)
     if answers:
@@ -516,7 +518,7 @@ def _answers(fields: Fields, content: object, path: str) -> list[Message]:
     answer = answer_of({"content": content, **fields}, name=text_of(fields.get("name")) or role_name)
     if fields["role"] == "tool-response":
         answer = _without_frame(answer)
-    return [Message("tool", path, answer=answer)]
+    return [TraceMessage("tool", path, answer=answer)]
 
 
 def _without_frame(answer: Answer) -> Answer:

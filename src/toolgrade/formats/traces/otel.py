@@ -42,7 +42,7 @@ _FAILED = frozenset({"2", "STATUS_CODE_ERROR", "ERROR", "error", "StatusCode.ERR
 
 
 @dataclass(frozen=True, slots=True)
-class _Record:
+class _SpanRecord:
     """The fields of a span or a log record, with the session of the trace around it."""
 
     path: str
@@ -77,7 +77,7 @@ def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
     return spans
 
 
-def _span_of_log(record: _Record, spans: Mapping[tuple[str, str], Span]) -> Span | None:
+def _span_of_log(record: _SpanRecord, spans: Mapping[tuple[str, str], Span]) -> Span | None:
     """Add a log record of GenAI to its span; return a new span for it where the file does not have that span."""
     fields, event = record.fields, _event(record.fields, record.path, "eventName", "event_name")
     if not event.name.startswith("gen_ai."):
@@ -110,19 +110,19 @@ def _keys_with(types: type | tuple[type, ...], fields: Fields, keys: Iterable[st
     return [key for key in keys if isinstance(fields.get(key), types)]
 
 
-def _records(entries: Iterable[tuple[str, Any]], notes: Notes, session: str | None = None) -> Iterator[_Record]:
+def _records(entries: Iterable[tuple[str, Any]], notes: Notes, session: str | None = None) -> Iterator[_SpanRecord]:
     """Yield the spans and log records of values in their order."""
     for path, entry in entries:
         fields = as_object(entry)
         if fields is None:
             notes.problem(path, f"expected a span, or an object that holds spans, got {short_repr(entry)}")
         elif _is_span(fields) and not _keys_with(list, fields, (*_GROUPS, *_LOGS)):
-            yield _Record(path, fields, session=session)
+            yield _SpanRecord(path, fields, session=session)
         else:
             yield from _records_inside(fields, path, notes, session)
 
 
-def _records_inside(fields: Fields, path: str, notes: Notes, session: str | None) -> Iterator[_Record]:
+def _records_inside(fields: Fields, path: str, notes: Notes, session: str | None) -> Iterator[_SpanRecord]:
     """Yield the spans and log records of an object that holds some."""
     session = session or mlflow.session_around(fields)
     keys = _keys_with(list, fields, (*_GROUPS, *_LOGS))
@@ -130,14 +130,14 @@ def _records_inside(fields: Fields, path: str, notes: Notes, session: str | None
     for key in keys:
         entries = entries_of(fields[key], f"{path}.{key}")
         if key in _LOGS:
-            yield from (_Record(place, object_of(entry), is_log=True) for place, entry in entries)
+            yield from (_SpanRecord(place, object_of(entry), is_log=True) for place, entry in entries)
         else:
             yield from _records(entries, notes, session)
     if not keys and fields.keys() - {"resource", "scope", "schemaUrl", "schema_url"}:
         notes.problem(path, f"expected a span (an object with a name and ids), got {short_repr(dict(fields))}")
 
 
-def _span(record: _Record, notes: Notes) -> Span | None:
+def _span(record: _SpanRecord, notes: Notes) -> Span | None:
     """Return the span of a record, not yet interpreted."""
     fields, path = record.fields, record.path
     # SDKs and Phoenix dump ids in a context, OTLP on the span itself, and data frames of Phoenix in flat columns.
@@ -164,7 +164,7 @@ def _span(record: _Record, notes: Notes) -> Span | None:
     )
 
 
-def _attributes_of_span(record: _Record) -> dict[str, Any]:
+def _attributes_of_span(record: _SpanRecord) -> dict[str, Any]:
     """Return the attributes of a span, and those that exporters take out of them."""
     fields = record.fields
     columns = {key.removeprefix("attributes."): fields[key] for key in fields if key.startswith("attributes.")}

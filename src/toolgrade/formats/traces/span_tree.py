@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from toolgrade.calls import ToolCallType
 from toolgrade.formats.messages.content_parts import cut_off
-from toolgrade.formats.traces.messages import Message
+from toolgrade.formats.traces.messages import TraceMessage
 from toolgrade.formats.traces.values import json_object
 from toolgrade.matching.json_compare import ABSENT, json_equal
 
@@ -62,7 +62,7 @@ class ModelCall:
 
 
 @dataclass(slots=True)
-class ToolRun:
+class ToolRecord:
     """The event of a tool span.
 
     Attributes:
@@ -139,13 +139,13 @@ class Span:
     record: Mapping[str, Any] = field(default_factory=dict[str, Any])
     session: str | None = None
     agent: str | None = None
-    prompt: list[Message] = field(default_factory=list)
-    reply: list[Message] | None = None
+    prompt: list[TraceMessage] = field(default_factory=list)
+    reply: list[TraceMessage] | None = None
     offered: list[Any] = field(default_factory=list)
     input_text: str | None = None
     output_text: str | None = None
     model_call: ModelCall = field(default_factory=ModelCall)
-    tool_run: ToolRun = field(default_factory=ToolRun)
+    tool_run: ToolRecord = field(default_factory=ToolRecord)
     handoff_to: str | None = None
     tags: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
@@ -157,7 +157,7 @@ class Span:
     order: tuple[datetime, int] = (_LONG_AGO, 0)
 
     @property
-    def reply_messages(self) -> list[Message]:
+    def reply_messages(self) -> list[TraceMessage]:
         """The reply; empty also where it was not captured."""
         return self.reply or []
 

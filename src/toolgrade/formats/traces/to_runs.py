@@ -20,10 +20,10 @@ from toolgrade.cases import Run, RunStatus
 from toolgrade.formats.messages.field_readers import Notes
 from toolgrade.formats.messages.offered_tools import offered_tools
 from toolgrade.formats.messages.transcript import Answer
-from toolgrade.formats.traces.call_ledger import Call, CallBatch, CallLedger
+from toolgrade.formats.traces.call_ledger import CallBatch, CallLedger, LedgerCall
 from toolgrade.formats.traces.deduplicate import drop_silent_copies, repeated_traces
 from toolgrade.formats.traces.messages import (
-    Message,
+    TraceMessage,
     final_text,
     last_input,
     last_text,
@@ -84,7 +84,7 @@ def runs_of(spans: Iterable[Span], handoff_names: frozenset[str] = frozenset()) 
     drop_silent_copies(trees)
     trees = _leave_out(repeated_traces(trees), trees, "repeat requests to models of other traces", notes)
     trees.sort(key=lambda tree: tree.spans[0].order[0])
-    earlier: dict[tuple[str | None, str | None], list[Call]] = defaultdict(list)
+    earlier: dict[tuple[str | None, str | None], list[LedgerCall]] = defaultdict(list)
     traces = [_read_trace(tree, earlier) for tree in trees]
     # All traces are read before the first run is built: a later trace may hold the answer to an earlier call.
     runs = [_build_run(trace, handoff_names, Notes()) for trace in traces]
@@ -106,7 +106,7 @@ def _leave_out(trees: list[Tree], all_trees: list[Tree], reason: str, notes: Not
     return [tree for tree in all_trees if tree not in left_out]
 
 
-def _read_trace(tree: Tree, earlier: dict[tuple[str | None, str | None], list[Call]]) -> _Trace:
+def _read_trace(tree: Tree, earlier: dict[tuple[str | None, str | None], list[LedgerCall]]) -> _Trace:
     """Return a trace with its calls, which are also added to the earlier ones of its conversation."""
     models = _innermost_models(tree)
     session, first_text = _conversation_of(tree, models)
@@ -142,7 +142,7 @@ def _fill_ledger(ledger: CallLedger, tree: Tree, models: list[Span]) -> None:
         ledger.add_history(span, messages)
     for span in tree.of_kind("tool"):
         ledger.add_run(span)
-    ledger.settle(models)
+    ledger.complete(models)
     for span in tree.of_kind("handoff"):
         ledger.add_handoff(span)
 
@@ -154,7 +154,7 @@ def _first_words(tree: Tree, models: list[Span]) -> str | None:
     return _first(texts_of(chain(*histories), "user"))
 
 
-def _outer_histories(tree: Tree, models: list[Span]) -> Iterator[tuple[Span, list[Message]]]:
+def _outer_histories(tree: Tree, models: list[Span]) -> Iterator[tuple[Span, list[TraceMessage]]]:
     """Yield the histories of spans around these models, each with its span."""
     has_replies = any(span.reply is not None for span in models)
     kinds: tuple[SpanKind, ...] = ("agent", "model") if has_replies else ("agent", "model", "handoff", "other")
@@ -267,7 +267,7 @@ def _record_message(batch: CallBatch, builder: RunBuilder, offered: Collection[s
             _record_answer(call, call.answer, builder, offered)
 
 
-def _record_run(span: Span, call: Call, builder: RunBuilder) -> None:
+def _record_run(span: Span, call: LedgerCall, builder: RunBuilder) -> None:
     """Record a tool span of a call; one of an unknown tool is only a result."""
     run = span.tool_run
     if run.status == "unknown_tool":
@@ -276,7 +276,7 @@ def _record_run(span: Span, call: Call, builder: RunBuilder) -> None:
         _record_tool(span, builder, call.batch.scope_id, call.request)
 
 
-def _record_answer(call: Call, answer: Answer, builder: RunBuilder, offered: Collection[str]) -> None:
+def _record_answer(call: LedgerCall, answer: Answer, builder: RunBuilder, offered: Collection[str]) -> None:
     """Record the answer to a call, unless it only repeats that the tool ran."""
     if answer.content is ABSENT and call.runs:
         return
@@ -429,6 +429,6 @@ def _final_text(model: Span, ledger: CallLedger) -> str | None:
     text = final_text(model.reply_messages)
     calls = [call for call in ledger.calls if call.batch.span is model]
     # The tools of such a reply ran inside of the model's span.
-    if not text and calls and all(call.ran_inside(model) for call in calls):
+    if not text and calls and all(any(run.around is model for run in call.runs) for call in calls):
         return last_text(model.reply_messages, "model")
     return text

@@ -17,8 +17,8 @@ from toolgrade._internal.message_content import Fields, as_object, first_of, obj
 from toolgrade.formats.messages.content_parts import call_of
 from toolgrade.formats.messages.field_readers import Notes, decoded, list_of
 from toolgrade.formats.traces.messages import (
-    Message,
     Speaker,
+    TraceMessage,
     langchain_answer,
     last_text,
     messages_in,
@@ -181,7 +181,7 @@ def _read_model(fields: Fields, span: Span) -> None:
     path = f"{span.path}.toolCalls"
     calls = tuple(filter(None, [call_of(body, path=f"{path}[{index}]") for index, body in enumerate(bodies)]))
     if calls and not requests_in(span.reply_messages):
-        span.reply = [*span.reply_messages, Message("model", path, requests=calls)]
+        span.reply = [*span.reply_messages, TraceMessage("model", path, requests=calls)]
     call = span.model_call
     call.model = first_text(fields.get("model"), call.model)
     call.usage = token_counts(json_object(_get(fields, "usageDetails")), _USAGE) or call.usage

@@ -55,12 +55,9 @@ def _drop_hidden_values(tree: Tree) -> None:
     models = [span for span in tree.of_kind("model") if span.exporter == _NAME]
     hides_inputs = any(not span.prompt for span in models)
     hides_outputs = any(span.reply is None and span.error is None for span in models)
-    for span in tree.of_kind("tool"):
-        run = span.tool_run
-        if hides_inputs and run.arguments == {}:
-            run.arguments = ABSENT
-        if hides_outputs and run.result == {}:
-            run.result = ABSENT
+    for run in (span.tool_run for span in tree.of_kind("tool")):
+        run.arguments = ABSENT if hides_inputs and run.arguments == {} else run.arguments
+        run.result = ABSENT if hides_outputs and run.result == {} else run.result
 
 
 def _spans(entries: list[tuple[str, Any]], notes: Notes) -> Iterator[Span]:
@@ -125,7 +122,10 @@ def _tool_attributes(fields: Fields, extra: Fields) -> Attributes:
 
 
 def _complete_tool(span: Span) -> None:
-    span.tool_run.input_wrapped |= any(key.startswith("langsmith.") for key in span.attributes)
+    run = span.tool_run
+    run.input_wrapped |= any(key.startswith("langsmith.") for key in span.attributes)
+    if span.exporter == _NAME and run.result is ABSENT and "output" in object_of(span.record.get("outputs")):
+        run.result = None  # the tool returned nothing
 
 
 def _complete(span: Span) -> None:

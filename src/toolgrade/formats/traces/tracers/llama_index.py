@@ -11,7 +11,7 @@ from typing import Any
 from toolgrade._internal.message_content import Fields, object_of, text_of
 from toolgrade.formats.messages.field_readers import decoded
 from toolgrade.formats.messages.transcript import Answer
-from toolgrade.formats.traces.messages import Message, Speaker, event_message, messages_in
+from toolgrade.formats.traces.messages import Speaker, TraceMessage, event_message, messages_in
 from toolgrade.formats.traces.span_tree import Span
 from toolgrade.formats.traces.tracers.tracer import Tracer
 from toolgrade.formats.traces.values import json_list
@@ -19,8 +19,8 @@ from toolgrade.formats.traces.values import json_list
 _PROMPT, _REPLY = "LLMChatStartEvent", "LLMChatEndEvent"
 
 
-def _messages(span: Span, speaker: Speaker) -> list[Message]:
-    messages: list[Message] = []
+def _messages(span: Span, speaker: Speaker) -> list[TraceMessage]:
+    messages: list[TraceMessage] = []
     for event in span.events_named(_PROMPT if speaker == "user" else _REPLY):
         if speaker == "user":
             messages += messages_in(event.attributes.get("messages"), f"{event.path}['messages']", "user")

@@ -14,7 +14,7 @@ from toolgrade._internal.message_content import Fields, as_object, first_of, obj
 from toolgrade.calls import ToolCallType
 from toolgrade.formats.messages.field_readers import Notes, decoded, list_of
 from toolgrade.formats.traces.messages import messages_in
-from toolgrade.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRun
+from toolgrade.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRecord
 from toolgrade.formats.traces.values import all_entries, entries_of, first_text, string_of, time_of, token_counts
 from toolgrade.matching.json_compare import ABSENT
 
@@ -98,7 +98,7 @@ def _error_of(fields: Fields) -> str | None:
 
 
 def _read_tool(data: Fields, span: Span) -> None:
-    run = span.tool_run = ToolRun(span.name)
+    run = span.tool_run = ToolRecord(span.name)
     # Without sensitive data the SDK leaves both empty. A function without parameters receives the text `{}`.
     if data.get("input") not in (None, ""):
         run.arguments = data["input"]

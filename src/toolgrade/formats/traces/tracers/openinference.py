@@ -12,7 +12,7 @@ from typing import Any
 from toolgrade._internal.message_content import Fields, as_object, first_of, object_of, text_of
 from toolgrade._internal.model import drop_none
 from toolgrade.formats.messages.field_readers import decoded
-from toolgrade.formats.traces.messages import Message
+from toolgrade.formats.traces.messages import TraceMessage
 from toolgrade.formats.traces.span_tree import Span, Tree
 from toolgrade.formats.traces.tracers.tracer import HANDOFF, INPUT, OUTPUT, Attributes, Tracer
 from toolgrade.formats.traces.values import indexed, json_object, object_under
@@ -27,21 +27,25 @@ _ANSWER_TOOL = "final_answer"
 
 def _translate(attributes: Attributes, span_name: str) -> Attributes:
     translated: Attributes = {}
-    if span_name.startswith(_HANDOFF_PREFIX) and KIND in attributes and attributes.get("tool.name") is None:
+    if KIND in attributes and span_name.startswith(_HANDOFF_PREFIX) and attributes.get("tool.name") is None:
         translated[HANDOFF] = span_name.removeprefix(_HANDOFF_PREFIX)
-    # LangChain's `create_agent` puts the name of the agent into the metadata of every run.
-    agent = text_of(object_under(attributes, "metadata").get("lc_agent_name"))
-    if agent is None and _SMOLAGENTS_TOOLS in attributes:
-        agent = span_name.removesuffix(".run")
-    if agent is None and attributes.get(KIND) == "AGENT":  # of CrewAI
-        agent = text_of(first_of(attributes, "graph.node.name", "graph.node.id"))
-    if agent is not None and first_of(attributes, _AGENT, "agent.name") is None:
-        translated[_AGENT] = agent
+    if first_of(attributes, _AGENT, "agent.name") is None:
+        translated[_AGENT] = _agent_of(attributes, span_name)
     if _names_response_only(attributes):
         translated["output.value"] = None
     if KIND in attributes and _BEEAI_MARKS & attributes.keys():
         translated |= _beeai_names(attributes)
-    return {**attributes, **translated} if translated else attributes
+    return {**attributes, **translated}
+
+
+def _agent_of(attributes: Fields, span_name: str) -> str | None:
+    # LangChain's `create_agent` puts the name of the agent into the metadata of every run.
+    agent = text_of(object_under(attributes, "metadata").get("lc_agent_name"))
+    if agent is None and _SMOLAGENTS_TOOLS in attributes:
+        return span_name.removesuffix(".run")
+    if agent is None and attributes.get(KIND) == "AGENT":  # of CrewAI
+        return text_of(first_of(attributes, "graph.node.name", "graph.node.id"))
+    return agent
 
 
 def _names_response_only(attributes: Fields) -> bool:
@@ -92,7 +96,7 @@ def _name_of(tool: object) -> object:
     return (as_object(fields.get("function")) or fields).get("name")
 
 
-def _with_answer_as_text(message: Message) -> Message:
+def _with_answer_as_text(message: TraceMessage) -> TraceMessage:
     answers = [request for request in message.requests if request.name == _ANSWER_TOOL]
     if not answers:
         return message

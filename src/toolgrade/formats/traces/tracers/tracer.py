@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from toolgrade.formats.messages.transcript import Answer
-from toolgrade.formats.traces.messages import Message, Speaker
+from toolgrade.formats.traces.messages import Speaker, TraceMessage
 from toolgrade.formats.traces.span_tree import Span, SpanKind, Tree
 
 Attributes: TypeAlias = "dict[str, Any]"
@@ -45,7 +45,7 @@ class Tracer:
     marks: Mapping[SpanKind, tuple[str, ...]] = field(default_factory=dict[SpanKind, "tuple[str, ...]"])
     translate: Callable[[Attributes, str], Attributes] | None = None
     offered: Callable[[Span], Iterable[Any]] | None = None
-    messages: Callable[[Span, Speaker], list[Message]] | None = None
+    messages: Callable[[Span, Speaker], list[TraceMessage]] | None = None
     complete: Callable[[Span], None] | None = None
     complete_tool: Callable[[Span], None] | None = None
     unwrap: Callable[[Mapping[str, Any], str], Answer | None] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from toolgrade.formats.traces.messages import Message, Speaker, messages_in
+from toolgrade.formats.traces.messages import Speaker, TraceMessage, messages_in
 from toolgrade.formats.traces.span_tree import Span
 from toolgrade.formats.traces.tracers.tracer import Attributes, Tracer
 from toolgrade.formats.traces.values import first_text
@@ -19,7 +19,7 @@ def _translate(attributes: Attributes, _: str) -> Attributes:
     return attributes if operation is None else {**attributes, "gen_ai.operation.name": _OPERATIONS[operation[1]]}
 
 
-def _reply(span: Span, speaker: Speaker) -> list[Message]:
+def _reply(span: Span, speaker: Speaker) -> list[TraceMessage]:
     """Return what a model answered: calls and text have an attribute each."""
     if speaker != "model":
         return []
@@ -28,7 +28,7 @@ def _reply(span: Span, speaker: Speaker) -> list[Message]:
     text = first_text(span.attributes.get("ai.response.text"), span.attributes.get("ai.response.object"))
     if text is None or calls:
         return calls
-    return [Message("model", span.place_of("ai.response.text"), text)]
+    return [TraceMessage("model", span.place_of("ai.response.text"), text)]
 
 
 VERCEL = Tracer(
