@@ -157,8 +157,9 @@ def _complete(span: Span) -> None:
     if span.kind == "model":
         _read_model(span.record, span)
     trace = object_of(span.record.get(_TRACE))
-    span.input_text = span.input_text or _text_in(trace.get("input"), "user")
-    span.output_text = span.output_text or _text_in(trace.get("output"), "model")
+    if trace:
+        span.input_text = span.input_text or _text_in(trace.get("input"), "user")
+        span.output_text = span.output_text or _text_in(trace.get("output"), "model")
 
 
 def _read_messages(fields: Fields, span: Span) -> None:

@@ -21,14 +21,15 @@ def _translate(attributes: Attributes, _: str) -> Attributes:
 
 def _reply(span: Span, speaker: Speaker) -> list[TraceMessage]:
     """Return what a model answered: calls and text have an attribute each."""
-    if speaker != "model":
-        return []
-    key = "ai.response.toolCalls"
-    calls = messages_in(span.attributes.get(key), span.place_of(key), "model")
+    calls = span.attributes.get("ai.response.toolCalls")
     text = first_text(span.attributes.get("ai.response.text"), span.attributes.get("ai.response.object"))
-    if text is None or calls:
-        return calls
-    return [TraceMessage("model", span.place_of("ai.response.text"), text)]
+    if speaker == "model" and calls is not None:
+        messages = messages_in(calls, span.place_of("ai.response.toolCalls"), "model")
+        if messages:
+            return messages
+    if speaker == "model" and text is not None:
+        return [TraceMessage("model", span.place_of("ai.response.text"), text)]
+    return []
 
 
 VERCEL = Tracer(
