@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from toolgrade.capture import Request
-from toolgrade.formats.messages.transcript import Answer
+from toolgrade.formats.messages.message import Answer
 from toolgrade.formats.traces.messages import TraceMessage, answers_in, requests_in
 
 _ITEM_PREFIXES = ("fc_", "ctc_")

@@ -27,7 +27,7 @@ from typing import TypeVar
 
 from toolgrade._internal.json import json_text
 from toolgrade.capture import Request
-from toolgrade.formats.messages.transcript import Answer
+from toolgrade.formats.messages.message import Answer
 from toolgrade.formats.traces.call_ids import call_id_of, with_equal_ids
 from toolgrade.formats.traces.genai import received_arguments
 from toolgrade.formats.traces.messages import TraceMessage, is_nameless, requests_in

@@ -17,7 +17,7 @@ from toolgrade.calls import ToolCallType
 from toolgrade.capture import Request
 from toolgrade.formats.messages.content_parts import content_of, with_arguments
 from toolgrade.formats.messages.field_readers import decoded, id_of, list_of
-from toolgrade.formats.messages.transcript import Answer
+from toolgrade.formats.messages.message import Answer
 from toolgrade.formats.traces.genai_messages import read_messages
 from toolgrade.formats.traces.messages import Speaker, TraceMessage, langchain_answer, last_text
 from toolgrade.formats.traces.span_tree import Event, ModelCall, Span, SpanKind, ToolRecord

@@ -25,8 +25,8 @@ from toolgrade.cases import MLLMImage
 from toolgrade.formats.messages import langchain
 from toolgrade.formats.messages.content_parts import answer_of, call_of, piece_of
 from toolgrade.formats.messages.field_readers import Notes, decoded, list_of, present_keys
+from toolgrade.formats.messages.message import Answer
 from toolgrade.formats.messages.openai_responses import read_responses_answer, read_responses_call
-from toolgrade.formats.messages.transcript import Answer
 from toolgrade.formats.traces.values import all_entries, first_key, json_list, json_object, read_literal, string_of
 from toolgrade.matching.json_compare import ABSENT
 

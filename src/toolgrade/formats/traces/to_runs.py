@@ -18,8 +18,8 @@ from toolgrade.calls import ToolCallType, ToolSpec
 from toolgrade.capture import Outcome, Request, RunBuilder
 from toolgrade.cases import Run, RunStatus
 from toolgrade.formats.messages.field_readers import Notes
+from toolgrade.formats.messages.message import Answer
 from toolgrade.formats.messages.offered_tools import offered_tools
-from toolgrade.formats.messages.transcript import Answer
 from toolgrade.formats.traces.call_ledger import CallBatch, CallLedger, LedgerCall
 from toolgrade.formats.traces.deduplicate import drop_silent_copies, repeated_traces
 from toolgrade.formats.traces.messages import (

@@ -10,7 +10,7 @@ from typing import Any
 
 from toolgrade._internal.message_content import Fields, object_of, text_of
 from toolgrade.formats.messages.field_readers import decoded
-from toolgrade.formats.messages.transcript import Answer
+from toolgrade.formats.messages.message import Answer
 from toolgrade.formats.traces.messages import Speaker, TraceMessage, event_message, messages_in
 from toolgrade.formats.traces.span_tree import Span
 from toolgrade.formats.traces.tracers.tracer import Tracer

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from toolgrade.formats.messages.transcript import Answer
+from toolgrade.formats.messages.message import Answer
 from toolgrade.formats.traces.messages import Speaker, TraceMessage
 from toolgrade.formats.traces.span_tree import Span, SpanKind, Tree
 
