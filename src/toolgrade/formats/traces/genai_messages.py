@@ -44,8 +44,6 @@ _PLACES: dict[Speaker, tuple[str, ...]] = {
     "model": (*names_of("gen_ai.output.messages", "gen_ai.output"), "gen_ai.completion", *names_of(OUTPUT)),
 }
 """Attributes that hold one side of a model call: the prompt (of the user, by default) or the reply of the model."""
-_WHOLE: dict[Speaker, tuple[str, ...]] = {"user": names_of(INPUT), "model": names_of(OUTPUT)}
-"""Attributes in which a span may have the messages as the library wrote them, next to indexed ones."""
 _LISTS: dict[Speaker, tuple[str, ...]] = {"user": lists_of("user"), "model": lists_of("model")}
 _EVENT_KEYS: dict[Speaker, tuple[str, ...]] = {
     "user": ("gen_ai.input.messages", "gen_ai.prompt"),
@@ -56,6 +54,8 @@ _CONVERSATIONS = names_of(CONVERSATION)
 _EMPTY = frozenset({"", "{}", "[]", "null", "<not serializable>"})
 """Texts that instrumentations write where they have nothing to keep."""
 _SAYS_FAILED = re.compile(r'"(?:status": ?"error"|is_error": ?true)')
+_NAMES_CALLS = re.compile(r"(?:tool|function)[_.]?(?:call|use|name)", re.IGNORECASE)
+"""Text of a reply that may have calls."""
 _HAS_INVALID_CALLS = re.compile(r'"invalid_tool_calls": ?\[\{')
 """JSON text of a LangChain message with calls whose arguments are not JSON."""
 _INDEX = re.compile(r"\.?(\d+)\.")
@@ -93,7 +93,13 @@ def _messages_of(span: Span, speaker: Speaker) -> list[TraceMessage]:
 
     The GenAI conventions had one event for each message until 2025, and have one event with all messages since.
     """
-    messages = _messages_in_lists(span, speaker) or _messages_in_values(span, speaker)
+    messages = _messages_in_lists(span, speaker)
+    for key in _PLACES[speaker]:
+        if messages:
+            messages = _completed_by(key, messages, span, speaker)
+        else:
+            copy = _messages_at(span, key, speaker)
+            messages = [] if _is_method_input(copy, span.attributes.get(key)) else copy
     messages = messages or [message for event in span.events for message in _messages_in_event(event, speaker)]
     for tracer in TRACERS:
         if tracer.messages is not None and not messages:
@@ -114,23 +120,8 @@ def _messages_in_lists(span: Span, speaker: Speaker) -> list[TraceMessage]:
             path = f"{span.path}.attributes.{prefix}{index}"
             messages += read_once(entry, path, ("indexed", speaker), partial(read, entry))
         if messages:
-            return _complete(messages, span, speaker)
-    return []
-
-
-def _messages_in_values(span: Span, speaker: Speaker) -> list[TraceMessage]:
-    """Return one side of a model call from the first attribute that holds all of it, else from the first of any."""
-    # Some leave out calls that come with text; they are in the framework's output, another attribute.
-    needs_calls = speaker == "model" and span.model_call.stopped_for_tools
-    partial_reply: list[TraceMessage] = []
-    for key in _PLACES[speaker]:
-        messages = _messages_at(span, key, speaker)
-        if _is_method_input(messages, span.attributes.get(key)):
-            continue
-        if messages and (requests_in(messages) or not needs_calls):
             return messages
-        partial_reply = partial_reply or messages
-    return partial_reply
+    return []
 
 
 def _messages_at(span: Span, key: str, speaker: Speaker) -> list[TraceMessage]:
@@ -150,32 +141,34 @@ def _is_method_input(messages: list[TraceMessage], value: object) -> bool:
     )
 
 
-def _complete(messages: list[TraceMessage], span: Span, speaker: Speaker) -> list[TraceMessage]:
-    """Complete indexed messages with the same messages as the library had them.
+def _completed_by(key: str, messages: list[TraceMessage], span: Span, speaker: Speaker) -> list[TraceMessage]:
+    """Return the messages, completed by another copy of them in an attribute, or that copy if it has more.
 
-    Indexed ones may lack arguments that are `{}`, that an answer reports a failure, the call that it answers, and calls
-    that LangChain lists separately because their arguments are not JSON.
+    Indexed messages may lack arguments that are `{}`, that an answer reports a failure, the call that it answers, and
+    calls that LangChain lists separately because their arguments are not JSON. Others lack calls that come with text.
     """
-    key = first_key(span.attributes, *_WHOLE[speaker]) or ""
-    text = span.attributes.get(key)
-    # Parsing the whole messages of every span is slow, and few of them lack anything.
-    if not isinstance(text, str) or not _may_be_incomplete(messages, text):
+    value = span.attributes.get(key)
+    may_lack_calls = (
+        speaker == "model" == span.kind and span.model_call.stopped_for_tools is not False and not requests_in(messages)
+    )
+    # Parsing every copy is slow, and few messages lack anything.
+    if value is None or is_hidden(value) or not _may_be_incomplete(messages, value, may_lack_calls=may_lack_calls):
         return messages
-    whole = messages_in(text, span.place_of(key), speaker)
-    if _is_better(whole, messages, speaker):
-        return whole
-    matches = iter(_matches(requests_in(messages), requests_in(whole)))
-    failed = {answer.call_id for answer in answers_in(whole) if answer.failed} - {None}
+    copy = _messages_at(span, key, speaker) if may_lack_calls else messages_in(value, span.place_of(key), speaker)
+    if _is_better(copy, messages, speaker):
+        return copy
+    matches = iter(_matches(requests_in(messages), requests_in(copy)))
+    failed = {answer.call_id for answer in answers_in(copy) if answer.failed} - {None}
     return [_completed(message, matches, failed) for message in messages]
 
 
-def _is_better(whole: list[TraceMessage], messages: list[TraceMessage], speaker: Speaker) -> bool:
-    """Return whether the whole messages have more calls than the indexed ones, or say alone which calls they answer."""
-    names, whole_names = call_names(messages), call_names(whole)
-    if speaker == "model" and len(whole_names) > len(names) and set(names) <= set(whole_names):
+def _is_better(copy: list[TraceMessage], messages: list[TraceMessage], speaker: Speaker) -> bool:
+    """Return whether a copy has more calls than the messages, or says alone which calls they answer."""
+    names, copy_names = call_names(messages), call_names(copy)
+    if speaker == "model" and len(copy_names) > len(names) and set(names) <= set(copy_names):
         return True
-    has_names = bool(answers_in(whole)) and not _has_nameless_answer(whole)
-    return has_names and _has_nameless_answer(messages) and whole_names == names
+    has_names = bool(answers_in(copy)) and not _has_nameless_answer(copy)
+    return has_names and _has_nameless_answer(messages) and copy_names == names
 
 
 def _matches(calls: list[Request], others: list[Request]) -> list[Request | None]:
@@ -187,13 +180,17 @@ def _matches(calls: list[Request], others: list[Request]) -> list[Request | None
     return [None if call.id is None else by_id.get((call.name, call.id)) for call in calls]
 
 
-def _may_be_incomplete(messages: list[TraceMessage], text: str) -> bool:
-    """Return whether a text may complete the messages; cheap, so that most texts are never parsed."""
+def _may_be_incomplete(messages: list[TraceMessage], value: object, *, may_lack_calls: bool) -> bool:
+    """Return whether another copy may complete the messages; cheap, so that most texts are never parsed."""
+    if not isinstance(value, str):
+        return may_lack_calls
+    if may_lack_calls and _NAMES_CALLS.search(value):
+        return True
     if any(request.arguments is ABSENT or request.id is None for request in requests_in(messages)):
         return True
-    if _HAS_INVALID_CALLS.search(text) or _has_nameless_answer(messages):
+    if _HAS_INVALID_CALLS.search(value) or _has_nameless_answer(messages):
         return True
-    return bool(answers_in(messages)) and _SAYS_FAILED.search(text) is not None
+    return bool(answers_in(messages)) and _SAYS_FAILED.search(value) is not None
 
 
 def _has_nameless_answer(messages: Iterable[TraceMessage]) -> bool:

@@ -303,6 +303,8 @@ def _record_tool(span: Span, builder: RunBuilder, scope: str | None, request: Re
     """Record a tool run, for a request of a model or, without one, for the program itself."""
     run = span.tool_run
     request = request or Request(run.tool, id=run.call_id, source=span.ref)
+    if not request.name:
+        builder.warn("a call without the name of a tool was recorded as '(unnamed)'")
     builder.tool_started(
         span.id,
         ToolSpec(name=request.name or "(unnamed)", type=run.type, server=run.server),
