@@ -112,6 +112,19 @@ def test_calls_missing_in_attributes_count_as_well() -> None:
     assert [(call.name, call.id) for call in calls(other)] == [("add", "c1")]
 
 
+@pytest.mark.parametrize("stop", [None, "tool_calls", "stop"])
+@pytest.mark.parametrize("copies", [("gen_ai.output.messages", "output.value"), ("output.value", "mlflow.spanOutputs")])
+def test_the_more_complete_copy_of_a_reply_counts(copies: tuple[str, str], stop: str | None) -> None:
+    """Whatever stands first, unless the model stopped for another reason than tools."""
+    text = json.dumps([{"role": "assistant", "content": "Let me add."}])
+    model_span = span(0, "LLM")
+    model_span["attributes"] |= {copies[0]: text, copies[1]: google(("add", {"a": 1}, "c1")), "llm.finish_reason": stop}
+
+    (run,) = runs(model_span)
+
+    assert [summary(call) for call in run.calls] == ([] if stop == "stop" else [("add", "c1", {"a": 1})])
+
+
 @pytest.mark.parametrize(
     ("name", "named", "outputs"),
     [("add", True, ["1", "2"]), ("add", False, ["12", None]), ("sub", True, ["12", None])],

@@ -89,7 +89,7 @@ def with_arguments(request: Request, arguments: object) -> Request:
 
 
 def _raw_arguments(arguments: object) -> object:
-    """Return the text in `{"_raw": text}`, OpenLLMetry's form of a text that is not JSON; else the arguments."""
+    """Return the text in `{"_raw": text}`, which instrumentations write for a text that is not JSON; else the value."""
     wrapper = decoded(arguments) if isinstance(arguments, str) and '"_raw"' in arguments else arguments
     return wrapper["_raw"] if isinstance(wrapper, dict) and wrapper.keys() == {"_raw"} else arguments
 
@@ -178,7 +178,7 @@ def _server_answer(fields: Fields) -> Answer:
     return Answer(text_of(fields.get("id")), None, ABSENT if response is None else dict(response), ran=True)
 
 
-def _haystack_answer(body: Fields, _path: str) -> Answer:
+def _answer_with_origin(body: Fields, _path: str) -> Answer:
     origin = object_of(body.get("origin"))
     answer = answer_of({"result": body.get("result")}, call_id=origin.get("id"), name=origin.get("tool_name"))
     return replace(answer, failed=body.get("error") is True)
@@ -198,11 +198,12 @@ _UNTYPED_READERS: dict[str, Callable[[Fields, str], Piece | None]] = {
     "functionResponse": lambda body, _: answer_of(body),
     "function_response": lambda body, _: answer_of(body),
     "tool_call": lambda body, path: call_of(body, path=path),
-    "tool_call_result": _haystack_answer,
+    "tool_call_result": _answer_with_origin,
     "toolUse": lambda body, path: call_of(body, path=path, empty={}),
     "toolResult": _bedrock_answer,
 }
-"""Readers of parts without a type, by the key of the call or answer in them: Google's, Haystack's and Bedrock's."""
+"""Readers of parts without a type, by the key of the call or answer in them: those of Google's, Amazon Bedrock's and
+other APIs, and of frameworks."""
 
 
 def content_of(value: object) -> Any:  # noqa: ANN401 - a JSON value

@@ -94,7 +94,7 @@ def _silent_copies(models: Sequence[Span]) -> Iterator[tuple[Span, Span]]:
     """Yield the model spans without a reply, each with a span that records the same response.
 
     That span names the same response and overlaps in time; or it has no duration, has the same prompt, and is the next
-    one that has. Logfire marks the end of a stream by such a span.
+    one that has. Some tracers mark the end of a stream by such a span.
     """
     models = sorted(models, key=attrgetter("order"))
     yield from _copies_of_responses(models)

@@ -1,7 +1,9 @@
 """Reader of OpenTelemetry files: OTLP as JSON, Jaeger, Tempo, Phoenix, and what SDKs dump themselves.
 
+Sources: OpenTelemetry, "OTLP Specification", section "JSON Protobuf Encoding", and its messages `ResourceSpans`,
+`LogRecord` and `AnyValue`; Jaeger, "APIs", section "HTTP JSON"; the console exporters of the SDKs.
 Spans and log records of one file belong together, whatever line they are on. Ids are hexadecimal, base64 or numbers;
-keys are in camelCase or snake_case; times are counts or texts. `semantic_conventions` interprets the spans.
+keys are in camelCase or snake_case; times are counts or texts. `genai` interprets the spans.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import base64
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
@@ -20,7 +22,8 @@ from toolgrade._internal.message_content import Fields, as_object, first_of, obj
 from toolgrade._internal.model import drop_none
 from toolgrade.formats.messages.field_readers import Notes, list_of
 from toolgrade.formats.traces.span_tree import Event, Span
-from toolgrade.formats.traces.tracers import mlflow, openinference
+from toolgrade.formats.traces.tracers import attributes_outside
+from toolgrade.formats.traces.tracers.tracer import Attributes
 from toolgrade.formats.traces.values import all_entries, entries_of, first_text, flat, integer_of, string_of, time_of
 
 _GROUPS = (
@@ -43,12 +46,12 @@ _FAILED = frozenset({"2", "STATUS_CODE_ERROR", "ERROR", "error", "StatusCode.ERR
 
 @dataclass(frozen=True, slots=True)
 class _SpanRecord:
-    """The fields of a span or a log record, with the session of the trace around it."""
+    """The fields of a span or a log record, and the attributes that stand around it."""
 
     path: str
     fields: Fields
     is_log: bool = False
-    session: str | None = None
+    around: Attributes = field(default_factory=dict[str, Any])
 
 
 def is_otel(fields: Fields) -> bool:
@@ -86,7 +89,7 @@ def _span_of_log(record: _SpanRecord, spans: Mapping[tuple[str, str], Span]) -> 
     if (trace, span_id) in spans:
         spans[trace, span_id].events.append(event)
         return None
-    # Semantic Kernel and others may export log records alone, or before a span that never ended.
+    # Some export log records alone, or before a span that never ended.
     at = first_of(fields, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano", "observed_time_unix_nano")
     span = Span(span_id or event.path, trace, event.path, name=event.name, started_at=time_of(at), events=[event])
     span.attributes = {"gen_ai.operation.name": "chat"}
@@ -110,21 +113,23 @@ def _keys_with(types: type | tuple[type, ...], fields: Fields, keys: Iterable[st
     return [key for key in keys if isinstance(fields.get(key), types)]
 
 
-def _records(entries: Iterable[tuple[str, Any]], notes: Notes, session: str | None = None) -> Iterator[_SpanRecord]:
+def _records(
+    entries: Iterable[tuple[str, Any]], notes: Notes, around: Attributes | None = None
+) -> Iterator[_SpanRecord]:
     """Yield the spans and log records of values in their order."""
     for path, entry in entries:
         fields = as_object(entry)
         if fields is None:
             notes.problem(path, f"expected a span, or an object that holds spans, got {short_repr(entry)}")
         elif _is_span(fields) and not _keys_with(list, fields, (*_GROUPS, *_LOGS)):
-            yield _SpanRecord(path, fields, session=session)
+            yield _SpanRecord(path, fields, around=around or {})
         else:
-            yield from _records_inside(fields, path, notes, session)
+            yield from _records_inside(fields, path, notes, around or {})
 
 
-def _records_inside(fields: Fields, path: str, notes: Notes, session: str | None) -> Iterator[_SpanRecord]:
+def _records_inside(fields: Fields, path: str, notes: Notes, around: Attributes) -> Iterator[_SpanRecord]:
     """Yield the spans and log records of an object that holds some."""
-    session = session or mlflow.session_around(fields)
+    around = {**attributes_outside(fields), **around}
     keys = _keys_with(list, fields, (*_GROUPS, *_LOGS))
     keys += _keys_with((list, dict), fields, ("spans", *_WRAPPERS))[:1]
     for key in keys:
@@ -132,7 +137,7 @@ def _records_inside(fields: Fields, path: str, notes: Notes, session: str | None
         if key in _LOGS:
             yield from (_SpanRecord(place, object_of(entry), is_log=True) for place, entry in entries)
         else:
-            yield from _records(entries, notes, session)
+            yield from _records(entries, notes, around)
     if not keys and fields.keys() - {"resource", "scope", "schemaUrl", "schema_url"}:
         notes.problem(path, f"expected a span (an object with a name and ids), got {short_repr(dict(fields))}")
 
@@ -169,8 +174,8 @@ def _attributes_of_span(record: _SpanRecord) -> dict[str, Any]:
     fields = record.fields
     columns = {key.removeprefix("attributes."): fields[key] for key in fields if key.startswith("attributes.")}
     return {
-        mlflow.SESSION: record.session,
-        openinference.KIND: fields.get("span_kind"),  # Phoenix takes the kind out of the attributes
+        **record.around,
+        **attributes_outside(fields),
         **_attributes(first_of(fields, "attributes", "tags")),
         # A data frame has a column for each attribute, also where a span has no value.
         **drop_none(dict(flat(columns))),

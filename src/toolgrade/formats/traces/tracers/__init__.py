@@ -5,6 +5,7 @@ A span may have the names of several tracers; those of the conventions come firs
 
 from __future__ import annotations
 
+from toolgrade._internal.message_content import Fields
 from toolgrade.formats.traces.messages import Speaker
 from toolgrade.formats.traces.span_tree import SpanKind
 from toolgrade.formats.traces.tracers.google_adk import GOOGLE_ADK
@@ -17,12 +18,22 @@ from toolgrade.formats.traces.tracers.logfire import LOGFIRE
 from toolgrade.formats.traces.tracers.mlflow import MLFLOW
 from toolgrade.formats.traces.tracers.openinference import OPENINFERENCE
 from toolgrade.formats.traces.tracers.openllmetry import OPENLLMETRY
+from toolgrade.formats.traces.tracers.tracer import Attributes
 from toolgrade.formats.traces.tracers.vercel import VERCEL
 
 TRACERS = (
     *(MLFLOW, LITELLM, VERCEL, LOGFIRE, GOOGLE_ADK, OPENINFERENCE, LANGFUSE, OPENLLMETRY, LANGSMITH, HAYSTACK),
     LLAMA_INDEX,
 )
+
+
+def attributes_outside(fields: Fields) -> Attributes:
+    """Return the attributes that files have beside those of a span, given the span or an object around spans."""
+    attributes: Attributes = {}
+    for tracer in TRACERS:
+        if tracer.outside is not None:
+            attributes |= tracer.outside(fields)
+    return attributes
 
 
 def names_of(name: str, *others: str) -> tuple[str, ...]:

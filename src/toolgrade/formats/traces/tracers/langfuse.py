@@ -121,7 +121,7 @@ def _attributes_of(fields: Fields) -> Attributes:
     attributes = dict(flat(attributes) if is_nested else attributes)
     operation = _OPERATIONS.get(str(fields.get("type")))
     if operation is not None:  # the type wins over the attributes
-        return {**attributes, "gen_ai.operation.name": operation, "ai.operationId": None}
+        return {**attributes, "gen_ai.operation.name": operation}
     # LangChain's message of a tool shows what returned it.
     answer = langchain_answer(json_object(fields.get("output")))
     is_tool = answer is not None and answer.name in (None, fields.get("name"))

@@ -9,13 +9,14 @@ from toolgrade._internal.message_content import Fields, first_of, object_of, tex
 from toolgrade.errors import InvalidDataError
 from toolgrade.formats.traces.tracers.tracer import INPUT, OUTPUT, Attributes, Tracer
 
-SESSION = "mlflow.trace.session"
+_SESSION = "mlflow.trace.session"
 
 
-def session_around(fields: Fields) -> str | None:
-    """Return the session of a trace, which MLflow has in its `info`, and not on its spans."""
+def _outside(fields: Fields) -> Attributes:
+    """Return the session of a trace, which is in the `info` around its spans."""
     metadata = first_of(object_of(fields.get("info")), "trace_metadata", "request_metadata")
-    return text_of(object_of(metadata).get(SESSION))
+    session = text_of(object_of(metadata).get(_SESSION))
+    return {} if session is None else {_SESSION: session}
 
 
 def _translate(attributes: Attributes, _: str) -> Attributes:
@@ -35,11 +36,12 @@ def _value(value: object) -> Any:  # noqa: ANN401 - a JSON value
 MLFLOW = Tracer(
     names={
         "gen_ai.operation.name": ("mlflow.spanType",),
-        "gen_ai.conversation.id": (SESSION,),
+        "gen_ai.conversation.id": (_SESSION,),
         "gen_ai.response.model": ("mlflow.llm.model",),
         "gen_ai.tool.definitions": ("mlflow.chat.tools",),
         INPUT: ("mlflow.spanInputs",),
         OUTPUT: ("mlflow.spanOutputs",),
     },
+    outside=_outside,
     translate=_translate,
 )

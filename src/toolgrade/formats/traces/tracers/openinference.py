@@ -17,7 +17,7 @@ from toolgrade.formats.traces.span_tree import Span, Tree
 from toolgrade.formats.traces.tracers.tracer import HANDOFF, INPUT, OUTPUT, Attributes, Tracer
 from toolgrade.formats.traces.values import indexed, json_object, object_under
 
-KIND = "openinference.span.kind"
+_KIND = "openinference.span.kind"
 _AGENT = "gen_ai.agent.name"
 _HANDOFF_PREFIX = "handoff to "
 _BEEAI_MARKS = frozenset({"metadata.class_name", "metadata.path"})
@@ -25,15 +25,20 @@ _SMOLAGENTS_TOOLS = "smolagents.tools_names"
 _ANSWER_TOOL = "final_answer"
 
 
+def _outside(fields: Fields) -> Attributes:
+    """Return the kind of a span, which Phoenix takes out of the attributes."""
+    return {} if fields.get("span_kind") is None else {_KIND: fields["span_kind"]}
+
+
 def _translate(attributes: Attributes, span_name: str) -> Attributes:
     translated: Attributes = {}
-    if KIND in attributes and span_name.startswith(_HANDOFF_PREFIX) and attributes.get("tool.name") is None:
+    if _KIND in attributes and span_name.startswith(_HANDOFF_PREFIX) and attributes.get("tool.name") is None:
         translated[HANDOFF] = span_name.removeprefix(_HANDOFF_PREFIX)
     if first_of(attributes, _AGENT, "agent.name") is None:
         translated[_AGENT] = _agent_of(attributes, span_name)
     if _names_response_only(attributes):
         translated["output.value"] = None
-    if KIND in attributes and _BEEAI_MARKS & attributes.keys():
+    if _KIND in attributes and _BEEAI_MARKS & attributes.keys():
         translated |= _beeai_names(attributes)
     return {**attributes, **translated}
 
@@ -43,7 +48,7 @@ def _agent_of(attributes: Fields, span_name: str) -> str | None:
     agent = text_of(object_under(attributes, "metadata").get("lc_agent_name"))
     if agent is None and _SMOLAGENTS_TOOLS in attributes:
         return span_name.removesuffix(".run")
-    if agent is None and attributes.get(KIND) == "AGENT":  # of CrewAI
+    if agent is None and attributes.get(_KIND) == "AGENT":  # of CrewAI
         return text_of(first_of(attributes, "graph.node.name", "graph.node.id"))
     return agent
 
@@ -59,7 +64,7 @@ def _beeai_names(attributes: Fields) -> Attributes:
     # Events of a tool or an agent (an error, a retry, an answer) have spans of their own, with the kind of the span
     # that they are of.
     if "metadata.path" in attributes and "metadata.id" in attributes:
-        return {KIND: "CHAIN"}
+        return {_KIND: "CHAIN"}
     arguments = json_object(attributes.get("input.value"))
     if "tool.name" in attributes and sorted(arguments) == ["input", "options"]:
         return {"input.value": arguments["input"]}
@@ -108,7 +113,7 @@ def _with_answer_as_text(message: TraceMessage) -> TraceMessage:
 
 OPENINFERENCE = Tracer(
     names={
-        "gen_ai.operation.name": (KIND,),
+        "gen_ai.operation.name": (_KIND,),
         _AGENT: ("agent.name",),
         "gen_ai.conversation.id": ("session.id",),
         "gen_ai.response.model": ("llm.model_name",),
@@ -123,6 +128,7 @@ OPENINFERENCE = Tracer(
         OUTPUT: ("output.value",),
     },
     lists={"user": ("llm.input_messages.",), "model": ("llm.output_messages.",)},
+    outside=_outside,
     translate=_translate,
     offered=_offered,
     clean=_leave_out_answers,

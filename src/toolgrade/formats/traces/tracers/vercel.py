@@ -16,7 +16,7 @@ _OPERATION = re.compile(r"^ai\.(toolCall$|generate|stream)")
 
 def _translate(attributes: Attributes, _: str) -> Attributes:
     operation = _OPERATION.match(str(attributes.get("ai.operationId")))
-    return attributes if operation is None else {**attributes, "gen_ai.operation.name": _OPERATIONS[operation[1]]}
+    return attributes if operation is None else {"gen_ai.operation.name": _OPERATIONS[operation[1]], **attributes}
 
 
 def _reply(span: Span, speaker: Speaker) -> list[TraceMessage]:
