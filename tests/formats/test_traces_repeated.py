@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from toolgrade.errors import InvalidDataError
 from toolgrade.formats import read_traces
-from toolgrade.formats.traces import read as reader
 from toolgrade.formats.traces import messages
+from toolgrade.formats.traces import read as reader
 from toolgrade.formats.traces.messages import TraceMessage, read_once, remember_messages
 from tracing import FORMS, Script, ScriptedCall, Step, histories, otlp
 

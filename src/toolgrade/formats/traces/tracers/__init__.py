@@ -22,7 +22,7 @@ from toolgrade.formats.traces.tracers.tracer import Attributes
 from toolgrade.formats.traces.tracers.vercel import VERCEL
 
 TRACERS = (
-    *(MLFLOW, LITELLM, VERCEL, LOGFIRE, GOOGLE_ADK, OPENINFERENCE, LANGFUSE, OPENLLMETRY, LANGSMITH, HAYSTACK),
+    *(LITELLM, LOGFIRE, VERCEL, GOOGLE_ADK, OPENINFERENCE, LANGFUSE, OPENLLMETRY, LANGSMITH, MLFLOW, HAYSTACK),
     LLAMA_INDEX,
 )
 
