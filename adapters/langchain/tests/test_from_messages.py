@@ -110,7 +110,7 @@ def test_result_without_request_is_a_warning() -> None:
     """A tool message without its request is not dropped silently."""
     run = run_from_messages([HumanMessage("q"), ToolMessage("3", tool_call_id="c9"), AIMessage("done")])
 
-    assert run.warnings == ["messages[1] answers 'c9', which no message asked for"]
+    assert run.warnings == ["$.messages[1]: answers no open call before it (id 'c9'); it was left out"]
 
 
 def test_no_messages() -> None:

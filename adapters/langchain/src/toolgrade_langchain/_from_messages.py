@@ -5,16 +5,17 @@ Messages show no times, attempts or exceptions, nor whether a tool itself ran, s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage, convert_to_messages
 
-from toolgrade.calls import ToolCallType
-from toolgrade.capture import Request, RunBuilder
+from toolgrade.calls import ToolCallType, read_tool_spec
 from toolgrade.cases import Run, RunStatus
 from toolgrade.errors import InvalidDataError, Problem
+from toolgrade.formats import Answer, ModelMessage, UserInput, transcript_of
 from toolgrade_langchain import _messages, _results, _states
+from toolgrade_langchain._hosted import late_results
 
 
 def run_from_messages(
@@ -61,13 +62,16 @@ def run_from_messages(
             problems.append(Problem(f"$.messages[{index}]", f"not a message that LangChain can read: {error}"))
     if problems:
         raise InvalidDataError("; ".join(map(str, problems)), problems)
-    builder = RunBuilder(run_id=run_id, conversation_id=conversation_id)
-    builder.offered(available_tools)
-    _add_last_turn(builder, read)
     last = read[-1] if read else None
     answer = _states.message_answer(last) if isinstance(last, AIMessage) else None
-    builder.ended(answer, status=RunStatus.STOPPED if answer is None else RunStatus.OK)
-    return builder.build()
+    return _run_of(
+        read,
+        available_tools=available_tools,
+        conversation_id=conversation_id,
+        run_id=run_id,
+        answer=answer,
+        status=RunStatus.STOPPED if answer is None else RunStatus.OK,
+    )
 
 
 def run_from_state(state: object, *, available_tools: Iterable[object] = (), conversation_id: str | None = None) -> Run:
@@ -103,50 +107,83 @@ def run_from_state(state: object, *, available_tools: Iterable[object] = (), con
             "expected the state of a graph that holds messages, as graph.get_state(config) returns it, "
             f"got {type(state).__name__} {str(state)[:60]!r}"
         )
-    builder = RunBuilder(conversation_id=conversation_id or _thread_of(state))
-    builder.offered(available_tools)
-    requests = _add_last_turn(builder, messages)
+    structured: tuple[AIMessage, set[str]] | None = None
     if isinstance(values, Mapping) and values.get("structured_response") is not None:
         structured = _states.structured_calls(values["structured_response"], _states.last_turn(messages))
-        ids = structured[1] if structured else ()
-        builder.structured_answer([request for request in requests if request.id in ids])
     answer = _states.answer_of(values, is_graph=True)
     status = RunStatus.OK if answer is not None else RunStatus.STOPPED
     if getattr(state, "next", ()) or getattr(state, "interrupts", ()):
         status = RunStatus.INTERRUPTED
-    builder.ended(answer, status=status)
-    return builder.build()
+    return _run_of(
+        messages,
+        available_tools=available_tools,
+        conversation_id=conversation_id or _thread_of(state),
+        answer=answer,
+        status=status,
+        structured=structured,
+    )
 
 
-def _add_last_turn(builder: RunBuilder, messages: list[BaseMessage]) -> list[Request]:
-    """Add the last turn, and return the requests of its last message with calls."""
-    newest: list[Request] = []
-    _messages.add_question(builder, _messages.question_in(messages))
+def _run_of(
+    messages: list[BaseMessage],
+    *,
+    available_tools: Iterable[object],
+    conversation_id: str | None,
+    answer: str | None,
+    status: RunStatus,
+    run_id: str | None = None,
+    structured: tuple[AIMessage, set[str]] | None = None,
+) -> Run:
+    """Return the run of the last turn; `structured` are the message and the ids of calls that carry an answer."""
+    pseudo_message, pseudo_ids = (None, set[str]()) if structured is None else structured
+    pseudo_calls = [] if pseudo_message is None else pseudo_message.tool_calls
+    pseudo_names = {call["name"] for call in pseudo_calls if call["id"] in pseudo_ids}
+    tools = [spec for spec in map(read_tool_spec, available_tools) if spec.name not in pseudo_names]
+    turn = _last_turn(messages, pseudo_ids)
+    run = transcript_of(turn, "$.messages", format="langchain", available_tools=tools, end=(status, None)).run
+    fields = {"status": status, "conversation_id": conversation_id, "run_id": run_id}
+    if status is not RunStatus.INTERRUPTED:
+        fields["actual_output"] = answer
+    return run.model_copy(update={name: value for name, value in fields.items() if value != getattr(run, name)})
+
+
+def _last_turn(
+    messages: list[BaseMessage], pseudo_ids: Collection[str]
+) -> Iterator[tuple[str, UserInput | ModelMessage | Answer]]:
+    """Yield the last question and what follows it, without the calls of these ids."""
+    question = _messages.question_in(messages)
+    if question is not None:
+        yield "$.messages", UserInput(*_messages.user_input(question))
     turn = _states.last_turn(messages)
     for index, message in enumerate(turn, start=len(messages) - len(turn)):
+        path = f"$.messages[{index}]"
         if message.response_metadata.get(_messages.HANDOFF_BACK):
             continue
         if isinstance(message, AIMessage):
-            builder.model_used(_messages.model_of(message), _messages.usage_of(message))
-            _messages.add_late_results(builder, message)
-            requests = _messages.requests_of(message)
-            builder.model_asked(requests, agent=message.name or None, source=f"messages[{index}]")
-            newest = requests or newest
-        elif isinstance(message, ToolMessage):
-            result = _results.result_of(message)
-            is_paired = builder.result_shown(
-                result.output,
-                call_id=message.tool_call_id,
-                name=message.name,
-                failed=result.error is not None,
-                unknown_tool=result.unknown_tool,
-                read=not result.is_refusal,
-                artifact=message.artifact,
-                type=ToolCallType.MCP if result.is_mcp else None,
-            )
-            if not is_paired:
-                builder.warn(f"messages[{index}] answers {message.tool_call_id!r}, which no message asked for")
-    return newest
+            for late in late_results(message):
+                content = late.output if late.failure is None else late.failure
+                yield path, Answer(late.call_id, content=content, failed=late.failure is not None, ran=True)
+            requests = [call for call in _messages.requests_of(message) if call.id is None or call.id not in pseudo_ids]
+            for number, request in enumerate(requests):
+                request.source = f"{path}.tool_calls[{number}]"
+            model, usage = _messages.model_of(message), _messages.usage_of(message)
+            yield path, ModelMessage(requests, message.name or None, model, usage)
+        elif isinstance(message, ToolMessage) and message.tool_call_id not in pseudo_ids:
+            yield path, _answer_in(message)
+
+
+def _answer_in(message: ToolMessage) -> Answer:
+    result = _results.result_of(message)
+    return Answer(
+        message.tool_call_id,
+        message.name,
+        result.output,
+        failed=result.error is not None,
+        approved=False if result.is_refusal else None,
+        unknown_tool=result.unknown_tool,
+        artifact=result.artifact,
+        type=ToolCallType.MCP if result.is_mcp else None,
+    )
 
 
 def _thread_of(state: object) -> str | None:

@@ -44,11 +44,17 @@ def question_in(messages: Sequence[object]) -> object:
     return None
 
 
+def user_input(content: object) -> tuple[str, list[str | MLLMImage] | None]:
+    """Return the text of a person's message, and its texts and images, `None` if it has no image."""
+    blocks = [_standard_image(block) for block in content] if isinstance(content, list) else content
+    return text_of(content), image_parts(blocks)
+
+
 def add_question(builder: RunBuilder, content: object) -> None:
     """Note the text and the images of the user; nothing if there is no content."""
     if content is not None:
-        blocks = [_standard_image(block) for block in content] if isinstance(content, list) else content
-        builder.started(text_of(content), parts=image_parts(blocks))
+        text, parts = user_input(content)
+        builder.started(text, parts=parts)
 
 
 def readable_images(content: object) -> object:

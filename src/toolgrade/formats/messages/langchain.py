@@ -17,7 +17,7 @@ from toolgrade.calls import ToolCallType
 from toolgrade.capture import Request
 from toolgrade.formats.messages.content_parts import call_of, piece_of
 from toolgrade.formats.messages.field_readers import Notes, list_of, output_or_absent, read_id
-from toolgrade.formats.messages.message import Answer, Entry, ModelMessage, ModelUse, NeutralMessage, read_user_input
+from toolgrade.formats.messages.message import Answer, Entry, ModelMessage, NeutralMessage, read_user_input
 
 _CLASS_NAME = re.compile(r"^(AI|Human|Tool|Function|System|Chat)Message(?:Chunk)?$")
 _TYPES = frozenset({"ai", "human", "tool", "function", "system", "chat", "remove", "developer"})
@@ -91,11 +91,9 @@ def _chunk_id(message: object) -> tuple[object] | None:
 
 def _read_model(fields: Fields, path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
     requests, answers = calls_of(fields, path, notes)
-    yield path, ModelMessage([_text_in(fields, path), *requests])
     model = text_of(object_of(fields.get("response_metadata")).get("model_name"))
     counts = _token_counts(object_of(fields.get("usage_metadata")))
-    if model or counts:
-        yield path, ModelUse(model, counts)
+    yield path, ModelMessage([_text_in(fields, path), *requests], model=model, usage=counts)
     for answer in answers:
         yield path, replace(answer, ran=True)
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from toolgrade.calls import ToolSpec
+from toolgrade.calls import ToolCallType, ToolSpec
 from toolgrade.capture import Request, image_parts
 from toolgrade.cases import MLLMImage
 from toolgrade.formats.messages.field_readers import Notes, read_list, read_text
@@ -21,6 +21,11 @@ class UserInput:
     """A message of the user.
 
     `text` is empty if it has none. `parts` are its texts and images in their order, `None` if it has no image.
+
+    Example:
+        >>> from toolgrade.formats import UserInput
+        >>> UserInput("What is the weather in Paris?").text
+        'What is the weather in Paris?'
     """
 
     text: str
@@ -31,11 +36,26 @@ class UserInput:
 class ModelMessage:
     """A message of the model: its texts and calls, in their order.
 
-    Each call has its path as `source`. `approvals` are the ids of calls that wait for a person's approval. The old form
-    of OpenAI's chat (`function_call`) is `without_ids`.
+    Attributes:
+        parts: The texts and calls; each call has its path as `source`.
+        agent: Name of the agent.
+        model: Name of the model.
+        usage: Token counts by name.
+        approvals: Ids of the calls that wait for a person's approval.
+        without_ids: It has the old form of OpenAI's chat, with a `function_call`.
+
+    Example:
+        >>> from toolgrade.capture import Request
+        >>> from toolgrade.formats import ModelMessage
+        >>> call = Request("get_weather", {"city": "Paris"}, "c1", source="$[1].calls[0]")
+        >>> ModelMessage(["Let me look.", call]).parts[0]
+        'Let me look.'
     """
 
     parts: Sequence[str | Request]
+    agent: str | None = None
+    model: str | None = None
+    usage: Mapping[str, int] | None = None
     approvals: Collection[str] = ()
     without_ids: bool = False
 
@@ -51,9 +71,12 @@ class Answer:
             or another value; `ABSENT` if there is nothing.
         failed: The call failed, or was refused.
         error: The error of a failed call, if it differs from the content.
-        approved: The decision on a request for approval; `None` for any other answer. An approval is not a result:
-            that comes later, in an item of its own.
+        approved: The decision of a person or a limit on the call; `None` for any other answer. An approval is not a
+            result: that comes later, in an item of its own.
         ran: The provider ran the tool itself.
+        unknown_tool: It says that the tool does not exist.
+        artifact: What the tool returned in addition.
+        type: Who ran the tool, if the answer shows that.
         without_ids: It has the old form of OpenAI's chat, a message of role `function`.
 
     Example:
@@ -70,6 +93,9 @@ class Answer:
     error: str | None = None
     approved: bool | None = None
     ran: bool = False
+    unknown_tool: bool = False
+    artifact: Any = None
+    type: ToolCallType | None = None
     without_ids: bool = False
 
 

@@ -158,7 +158,7 @@ def read_items(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str, Ne
             yield path, message
         elif message is not None:
             if parts:
-                yield path, ModelMessage(parts, approvals)
+                yield path, ModelMessage(parts, approvals=approvals)
                 parts, approvals = [], []
             if isinstance(message, Answer):
                 message.ran = message.call_id in provider_calls
@@ -169,7 +169,7 @@ def read_items(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str, Ne
             if message.id and fields is not None and fields.get("type") == "mcp_approval_request":
                 approvals.append(message.id)
     if parts:
-        yield "$", ModelMessage(parts, approvals)
+        yield "$", ModelMessage(parts, approvals=approvals)
 
 
 def _read_item(fields: Fields, path: str, notes: Notes) -> str | Request | NeutralMessage | None:

@@ -37,6 +37,7 @@ class RecordedCall:
 
     Attributes:
         request: The request.
+        agent: Name of the agent.
         requested: The requested arguments as a JSON value; `None` if they were not captured.
         message: Number of the message of the model, from 1.
         round: Number of the round.
@@ -54,6 +55,7 @@ class RecordedCall:
     message: int
     round: int
     scope: Scope
+    agent: str | None = None
     inner: Scope | None = None
     answer: Answer | None = None
     answer_path: str = ""
@@ -194,6 +196,10 @@ def _details(call: RecordedCall, status: CallStatus, output: object) -> JsonObje
     fields: JsonObject = {"source": call.request.source}
     if call.request.server is not None:
         fields["server"] = call.request.server
+    if call.agent is not None:
+        fields["agent"] = call.agent
+    if call.answer is not None and call.answer.artifact is not None:
+        fields["artifact"] = call.answer.artifact
     error = None if status is _OK else _error(call, status)
     if error is not None:
         fields["error"] = error
@@ -234,7 +240,7 @@ def _status(call: RecordedCall, *, is_interrupted: bool) -> CallStatus:
         return _OK
     if call.answer is None and call.request.handoff:
         return _OK
-    if _is_unknown(call):
+    if _is_unknown(call) or (call.answer is not None and call.answer.unknown_tool):
         return CallStatus.UNKNOWN_TOOL
     if call.answer is not None:
         return CallStatus.REJECTED if call.answer.approved is False else CallStatus.ERROR

@@ -5,19 +5,20 @@ The readers of all formats yield neutral messages, and `transcript_of` makes the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal, TypeAlias
 
 from toolgrade._internal.json import short_repr
 from toolgrade._internal.model import drop_none
-from toolgrade.calls import ToolCallType, ToolSpec
+from toolgrade.calls import ToolCallType, ToolSpec, read_tool_spec
 from toolgrade.capture import Request
 from toolgrade.capture.records import json_value
 from toolgrade.cases import ConversationalTestCase, Handoff, MLLMImage, Run, RunStatus, Turn
 from toolgrade.formats.messages.field_readers import Notes
-from toolgrade.formats.messages.message import Answer, ModelMessage, ModelUse, NeutralMessage, OfferedTools, UserInput
+from toolgrade.formats.messages.message import Answer, ModelMessage, NeutralMessage, OfferedTools, UserInput
 from toolgrade.formats.messages.pairing import CallBuilder, OpenCalls, RecordedCall, Scope, error_of
 from toolgrade.matching.json_compare import ABSENT
 
@@ -79,7 +80,7 @@ class Transcript:
         [('What is the weather in Paris?', ['get_weather'])]
     """
 
-    format: FormatName
+    format: str
     run: Run
     _exchanges: Sequence[_Exchange] = field(repr=False)
 
@@ -137,18 +138,44 @@ class Transcript:
 
 def transcript_of(
     messages: Iterable[tuple[str, NeutralMessage]],
-    path: str,
-    notes: Notes,
+    path: str = "$",
+    notes: Notes | None = None,
     *,
-    format: FormatName = "openai-chat",
+    format: str = "openai-chat",
+    available_tools: Iterable[object] = (),
     handoff_names: Collection[str] = (),
     end: End = (RunStatus.OK, None),
 ) -> Transcript:
-    """Return the transcript of messages, each with its path, of the list at `path`; `notes` takes the warnings.
+    """Return the transcript of messages in a form of your own, read into `UserInput`, `ModelMessage` and `Answer`.
 
-    Calls of the tools in `handoff_names` are hand-offs to another agent. `end` is how the last response ended.
+    An answer belongs to a call before it that has none: of its id, else one without an id, or any if it has no id
+    itself, but none of another name. If ids repeat, calls since the last answers come first, in their order. What
+    cannot be paired is a warning.
+
+    Args:
+        messages: The messages in their order, each with its path.
+        path: The path of the whole, for warnings.
+        notes: Collects the warnings of the reader, which come first.
+        format: Name of the format in the result.
+        available_tools: All tools that the model could choose from, in any form that `ToolSpec` reads.
+        handoff_names: Names of tools that hand over to another agent.
+        end: How the last response ended, and why.
+
+    Example:
+        >>> from toolgrade.capture import Request
+        >>> from toolgrade.formats import Answer, ModelMessage, UserInput, transcript_of
+        >>> call = Request("get_weather", {"city": "Paris"}, "c1", source="$[1].calls[0]")
+        >>> messages = [
+        ...     ("$[0]", UserInput("What is the weather in Paris?")),
+        ...     ("$[1]", ModelMessage([call])),
+        ...     ("$[2]", Answer("c1", content="sunny")),
+        ... ]
+        >>> [(call.name, call.output) for call in transcript_of(messages).run.calls]
+        [('get_weather', 'sunny')]
     """
-    return _read(messages, path, notes, handoff_names).transcript(format, end)
+    tools = OfferedTools([read_tool_spec(tool) for tool in available_tools], all_known=True)
+    reading = _read(chain([(path, tools)], messages), path, Notes() if notes is None else notes, handoff_names)
+    return reading.transcript(format, end)
 
 
 def run_of(messages: Iterable[tuple[str, NeutralMessage]], path: str, notes: Notes) -> tuple[Run, dict[str, str]]:
@@ -172,7 +199,7 @@ def _read(
         elif isinstance(message, OfferedTools):
             reading.offer_tools(message)
         else:
-            reading.add_use(message)
+            reading.add_use(message.model, message.usage)
     reading.flush_answers()
     if not notes.problems and not any(exchange.has_agent for exchange in reading.exchanges):
         notes.warn(path, "holds no message of the assistant, so the list of its calls is empty")
@@ -215,11 +242,11 @@ class _Reading:
         if tools.all_known and tools.specs:
             self._top.offered.update(spec.name for spec in tools.specs)
 
-    def add_use(self, use: ModelUse) -> None:
+    def add_use(self, model: str | None, usage: Mapping[str, int]) -> None:
         """Add the model and the token counts of one response."""
-        if use.model:
-            self._models[use.model] = None
-        for name, amount in use.usage.items():
+        if model:
+            self._models[model] = None
+        for name, amount in usage.items():
             if abs(amount) < _MOST_TOKENS:
                 self._usage[name] = self._usage.get(name, 0) + amount
             else:
@@ -247,7 +274,7 @@ class _Reading:
         text = text_after_calls = None
         for part in message.parts:
             if isinstance(part, Request):
-                exchange.calls.append(self._add_call(part, without_ids=message.without_ids))
+                exchange.calls.append(self._add_call(part, message))
                 has_calls = True
                 runs_a_tool |= part.type not in _RUN_BY_PROVIDER
                 text_after_calls = None
@@ -256,17 +283,19 @@ class _Reading:
                 exchange.texts.append(part)
         if message.approvals or self._approvals:
             self._approvals = set(message.approvals)
+        if message.model or message.usage:
+            self.add_use(message.model, message.usage or {})
         if not has_calls:
             exchange.output = text or self._output
         else:  # while the agent still has to run its tools, no text here is the final answer
             exchange.output = None if runs_a_tool else text_after_calls
         self._output = exchange.output
 
-    def _add_call(self, request: Request, *, without_ids: bool) -> RecordedCall:
+    def _add_call(self, request: Request, message: ModelMessage) -> RecordedCall:
         path = request.source or "$"
         request.source = path.removeprefix("$.")
         request.handoff = request.name in self._handoff_names
-        if without_ids:
+        if message.without_ids:
             self._calls_without_ids.append(path)
         else:
             self._paths.append((request, path))
@@ -274,7 +303,7 @@ class _Reading:
         if request.caller is not None:
             scope = self._inside(request, request.caller)
             scope.last_message = number
-        call = RecordedCall(request, self._arguments_of(request, path), number, self._round, scope)
+        call = RecordedCall(request, self._arguments_of(request, path), number, self._round, scope, message.agent)
         if call.requested is None:
             call.add_not_captured("input_parameters")
         # An approval and the call that it allows are one call, which stands where the call stands.
@@ -368,6 +397,10 @@ class _Reading:
         if answer.name is not None and answer.name != name:
             self._warn(f"{path}: has the id of the call of {name!r} but the name {answer.name!r}; the id won")
         call.answer, call.answer_path = answer, path
+        call.request.type = answer.type or call.request.type
+        if answer.artifact is not None:
+            artifact = self._json(answer.artifact, "artifact", call)
+            answer.artifact = None if artifact is ABSENT else artifact
         call.content = self._json(answer.content, "model_output", call)
         is_lost = call.content is ABSENT and "model_output" not in call.not_captured
         if is_lost and not call.is_invalid and not answer.failed:
@@ -376,7 +409,7 @@ class _Reading:
         if answer.ran:
             call.set_run(call.content, error_of(answer, call.content) if answer.failed else None)
 
-    def transcript(self, format: FormatName, end: End) -> Transcript:
+    def transcript(self, format: str, end: End) -> Transcript:
         """Return the transcript; the warnings are in the notes, and on every run."""
         self._warn_of_ids()
         status, error = end
