@@ -29,7 +29,7 @@ _MAX_PROGRESS: Final = 100
 
 
 @dataclass
-class _Call:
+class _McpCall:
     """One call that is not answered yet."""
 
     name: str
@@ -61,7 +61,7 @@ class McpSession:
         self._has_calls = False
         self._methods: dict[object, str] = {}
         """Methods of the requests that are not answered, other than calls, by their keys."""
-        self._calls: dict[object, _Call] = {}
+        self._calls: dict[object, _McpCall] = {}
 
     def named(self, *, client: str, server: str) -> None:
         """Note the names of client and server, if the session began earlier."""
@@ -86,7 +86,7 @@ class McpSession:
     def _begin(self, key: object, params: Fields) -> None:
         token = object_of(params.get("_meta")).get("progressToken")
         arguments = as_object(params.get("arguments")) or {}
-        call = _Call(text_of(params.get("name")) or "", arguments, token_hex(8), time.time_ns(), token)
+        call = _McpCall(text_of(params.get("name")) or "", arguments, token_hex(8), time.time_ns(), token)
         self._calls[key] = call
         if not self._has_calls:
             self._has_calls = True
@@ -161,7 +161,7 @@ class McpSession:
 
     # Spans
 
-    def _unknown(self, call: _Call, failed: bool) -> dict[str, str]:
+    def _unknown(self, call: _McpCall, failed: bool) -> dict[str, str]:
         """Return the status of a call that failed and names no tool among those that were offered."""
         is_unknown = failed and self._knows_all_tools and call.name not in self._tools
         return {CALL_STATUS: "unknown_tool"} if is_unknown else {}
@@ -176,7 +176,7 @@ class McpSession:
         times = self._begun, at
         self._write(span_fields(self.trace, self.root, None, "mcp session", times, attributes, error=error))
 
-    def _write_call(self, call: _Call, at: int | None, more: Mapping[str, str], error: str | None = None) -> None:
+    def _write_call(self, call: _McpCall, at: int | None, more: Mapping[str, str], error: str | None = None) -> None:
         attributes = {
             "gen_ai.operation.name": "execute_tool",
             "mcp.method.name": _CALL,

@@ -113,7 +113,7 @@ def _kind_of(span: Span) -> SpanKind:
         return "other"  # another name may say that it is an agent, but no agent runs in it
     kinds = list(map(_KINDS.get, operations))
     # `other` is weak: a span that is called a chain may still be a tool or an agent by its attributes.
-    named: SpanKind | None = next((kind for kind in kinds if kind not in (None, "other")), None)
+    named = next((kind for kind in kinds if kind is not None and kind != "other"), None)
     return named or _implied_kind(span, is_chain="other" in kinds) or "other"
 
 

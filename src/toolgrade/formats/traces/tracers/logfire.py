@@ -73,7 +73,7 @@ def _complete(span: Span) -> None:
 
 def _complete_tool(span: Span) -> None:
     # The key under which a tool span keeps a text that is not JSON; the tool received nothing.
-    if json_object(span.tool_run.arguments).keys() == {"INVALID_JSON"}:
+    if set(json_object(span.tool_run.arguments)) == {"INVALID_JSON"}:
         span.tool_run.arguments = ABSENT
 
 
