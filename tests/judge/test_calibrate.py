@@ -6,13 +6,9 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import binomtest
 
 from toolgrade import ConfigurationError, InvalidDataError
 from toolgrade.judge import Label, calibrate
-from toolgrade.judge.calibration import share_estimate
 
 
 def labels(yes_yes: int, yes_no: int, no_yes: int, no_no: int, undecided: int = 0) -> list[dict[str, Any]]:
@@ -20,21 +16,6 @@ def labels(yes_yes: int, yes_no: int, no_yes: int, no_no: int, undecided: int = 
     pairs = [("yes", "yes")] * yes_yes + [("yes", "no")] * yes_no + [("no", "yes")] * no_yes + [("no", "no")] * no_no
     pairs += [("yes", "cannot_tell")] * undecided
     return [{"criterion": "arguments", "human": human, "judge": judge} for human, judge in pairs]
-
-
-@given(st.integers(0, 60), st.integers(1, 60), st.sampled_from((0.8, 0.95, 0.99)))
-def test_wilson_is_scipys(successes: int, more: int, confidence: float) -> None:
-    """The interval is that of an independent implementation."""
-    total = successes + more - (more % 2)
-    if total == 0:
-        assert share_estimate(0, 0, confidence) is None
-        return
-    custom = share_estimate(successes, total, confidence)
-    peer = binomtest(successes, total).proportion_ci(confidence, method="wilson")
-
-    assert custom is not None
-    assert (custom.low, custom.high) == pytest.approx((peer.low, peer.high), abs=1e-9)
-    assert 0 <= custom.low <= custom.value <= custom.high <= 1
 
 
 def test_kappa() -> None:
@@ -111,7 +92,7 @@ def test_the_interval_of_the_correction_covers(truth: float, q1: float, q0: floa
     """Over simulated evaluations the 95 % interval holds the true share about that often; the raw share is off."""
     draw = random.Random(11)
     covered = raw = 0
-    runs = 400
+    runs = 200
     for _ in range(runs):
         right = sum(draw.random() < q1 for _ in range(60))
         wrong = sum(draw.random() < q0 for _ in range(60))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import random
 import warnings
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgrade.stats import auc, holm, mcnemar, mean_interval, rate_interval
+from toolgrade.stats import holm, mean_interval
 
 _WHY = "the core is tested alone here, without the libraries that its statistics are compared with"
 with warnings.catch_warnings():
@@ -22,35 +21,6 @@ with warnings.catch_warnings():
     metrics = pytest.importorskip("sklearn.metrics", reason=_WHY)
 
 RATED = st.lists(st.tuples(st.sampled_from((0.0, 0.1, 0.3, 0.5, 0.9, 1.0)), st.booleans()), min_size=2, max_size=30)
-
-
-@given(RATED)
-def test_the_area_is_scikit_learns(rated: list[tuple[float, bool]]) -> None:
-    """Equal to scikit-learn with both classes present; otherwise undefined."""
-    scores, good = [score for score, _ in rated], [fine for _, fine in rated]
-    if len(set(good)) < 2:
-        assert auc(scores, good) is None
-        return
-
-    assert auc(scores, good) == pytest.approx(metrics.roc_auc_score(good, scores), abs=1e-12)
-
-
-@given(st.integers(1, 200), st.data(), st.sampled_from((0.8, 0.9, 0.95, 0.99)))
-def test_wilsons_interval_is_statsmodels(number: int, data: Any, confidence: float) -> None:
-    """Of independent results."""
-    passes = data.draw(st.integers(0, number))
-    expected = proportion.proportion_confint(passes, number, alpha=1 - confidence, method="wilson")
-    interval = rate_interval([True] * passes + [False] * (number - passes), confidence=confidence)
-
-    assert interval == pytest.approx(expected, abs=1e-9)
-
-
-@given(st.integers(0, 40), st.integers(0, 40))
-def test_mcnemars_test_is_statsmodels(worse: int, better: int) -> None:
-    """The exact one."""
-    expected = contingency.mcnemar([[3, worse], [better, 5]], exact=True).pvalue if worse + better else 1.0
-
-    assert mcnemar(worse, better) == pytest.approx(expected, rel=1e-9)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
