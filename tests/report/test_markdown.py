@@ -274,7 +274,7 @@ def test_secrets_are_removed() -> None:
 # The size
 
 
-@pytest.mark.parametrize("max_bytes", [4_000, 5_000, 8_000, 20_000, 65_536, MAX_BYTES])
+@pytest.mark.parametrize("max_bytes", [4_000, 20_000, MAX_BYTES])
 @pytest.mark.parametrize("length", [1, 40])
 def test_page_is_limited_and_reports_omissions(max_bytes: int, length: int) -> None:
     """Whole elements are omitted and counted."""

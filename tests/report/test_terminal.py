@@ -272,7 +272,7 @@ def test_hostile_text_is_not_obeyed_in_colour_either() -> None:
     assert set(re.findall("\x1b\\[([0-9;]*)m", file.getvalue())) <= {"0", "1", "2", "31", "32", "33", "35", "1;31"}
 
 
-@pytest.mark.parametrize("length", [30, 81, 5000], ids=str)
+@pytest.mark.parametrize("length", [81, 5000], ids=str)
 @pytest.mark.parametrize(
     "letter", ["x", "航", "é", "e\u0301", "\x1b"], ids=["ascii", "wide", "accent", "combining", "escape"]
 )
@@ -416,7 +416,7 @@ def test_many_trials_are_sampled() -> None:
     assert rows == ["1", "2", "3", "5", "10", "20", "30"]
 
 
-@pytest.mark.parametrize("width", [40, 50, 59, 60, 61, 72, 80, 100, 120, 160, 200])
+@pytest.mark.parametrize("width", [40, 59, 60, 80, 200])
 @pytest.mark.parametrize("full", [False, True], ids=["short", "full"])
 def test_nothing_is_cut_at_any_width(report: Report, width: int, full: bool) -> None:
     """Ids, metrics, numbers and words of the widest report are all in the narrowest, possibly wrapped."""
