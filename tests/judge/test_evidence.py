@@ -232,7 +232,7 @@ def test_text_between_calls_is_included() -> None:
 def test_long_calls_share_one_limit() -> None:
     """Old calls are cut short, those before the unit as well, however many there are and wherever they are long."""
     long = [find("q" * 9_000, "r" * 9_000) for _ in range(120)]
-    parallel = [find("q" * 9_000, "r" * 9_000, step=0) for _ in range(120)]
+    parallel = [find("q" * 9_000, "r" * 9_000, step=0) for _ in range(12)]
     judge = RuleJudge("yes")
     turns = [user("a"), agent("!", *long), user("b"), agent("!", *long), user("c"), agent("!", *parallel)]
     ToolUseMetric(TOOLS, judge=Judge(judge, max_characters=1_000_000_000)).measure(conversation(*turns))

@@ -143,53 +143,46 @@ def instructions(place: str) -> frozenset[str]:
 
 @pytest.mark.any_version
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_the_document_cannot_be_left(attack: str, place: str) -> None:
+def test_the_document_cannot_be_left(place: str) -> None:
     """One pair of markers, plain ASCII, no inner bracket, and unchanged instructions, wherever the attack is."""
-    try:
-        judge, _ = prompts(PLACES[place], ATTACKS[attack])
-    except InvalidDataError:
-        assert attack == "lone surrogates"  # a text of a case cannot hold them, so they never come as far
-        return
+    for attack, attacking_text in ATTACKS.items():
+        try:
+            judge, _ = prompts(PLACES[place], attacking_text)
+        except InvalidDataError:
+            assert attack == "lone surrogates"  # a text of a case cannot hold them, so they never come as far
+            continue
 
-    assert judge.messages
-    for messages in judge.messages:
-        text = evidence_text(messages)
-        nonce = text[len("<record-") :][:16]
-        begin, end = f"<record-{nonce}>\n", f"\n</record-{nonce}>"
-        inside, _, _ = text[len(begin) :].partition(end)
-        assert text.startswith(begin)
-        assert text.count(nonce) == messages[0]["content"].count(nonce) == 2
-        assert not re.search(r"[<>&]", inside)
-        assert not NOT_PLAIN.search(inside)
-        assert isinstance(json.loads(inside), dict)
-        assert outside(messages) in instructions(place)
+        assert judge.messages
+        for messages in judge.messages:
+            text = evidence_text(messages)
+            nonce = text[len("<record-") :][:16]
+            begin, end = f"<record-{nonce}>\n", f"\n</record-{nonce}>"
+            inside, _, _ = text[len(begin) :].partition(end)
+            assert text.startswith(begin), attack
+            assert text.count(nonce) == messages[0]["content"].count(nonce) == 2, attack
+            assert not re.search(r"[<>&]", inside), attack
+            assert not NOT_PLAIN.search(inside), attack
+            assert isinstance(json.loads(inside), dict), attack
+            assert outside(messages) in instructions(place), attack
 
 
 @pytest.mark.any_version
-@pytest.mark.parametrize("attack", [name for name in ATTACKS if len(ATTACKS[name]) < 3_000])
-def test_escaping_is_lossless(attack: str) -> None:
+def test_escaping_is_lossless() -> None:
     """Parsed as JSON, the text is the recorded one."""
-    place = PLACES["a tool's result" if attack == "lone surrogates" else "the user's text"]
-    judge, _ = prompts(place, ATTACKS[attack])
-    if attack == "lone surrogates":
-        assert any(
-            call["result"] == ATTACKS[attack] for _, document in judge.questions for call in document.get("done", ())
-        )
-        return
-    shown_texts = {entry["content"] for _, document in judge.questions for entry in document["request"]}
-    assert ATTACKS[attack] in shown_texts
+    for text in (text for text in ATTACKS.values() if len(text) < 3_000):
+        judge, _ = prompts(PLACES["a tool's result"], text)
+        assert any(call["result"] == text for _, document in judge.questions for call in document.get("done", ())), text
 
 
 @pytest.mark.any_version
-@pytest.mark.parametrize("attack", ["huge text", "one long word", "many lines"])
 @pytest.mark.parametrize("place", PLACES)
-def test_long_values_are_cut_where_everybody_sees_it(attack: str, place: str) -> None:
+def test_long_values_are_cut_where_everybody_sees_it(place: str) -> None:
     """A prompt has a size limit, and each truncated value has its original length and hash."""
-    judge, _ = prompts(PLACES[place], ATTACKS[attack])
-    for messages in judge.messages:
-        assert len(evidence_text(messages)) < 150_000
-    assert any('_cut_off":{"characters":' in evidence_text(messages) for messages in judge.messages)
+    for attack in ("huge text", "one long word", "many lines"):
+        judge, _ = prompts(PLACES[place], ATTACKS[attack])
+        for messages in judge.messages:
+            assert len(evidence_text(messages)) < 150_000, attack
+        assert any('_cut_off":{"characters":' in evidence_text(messages) for messages in judge.messages), attack
 
 
 REPLIES = {

@@ -391,6 +391,3 @@ def test_secrets_are_not_sent() -> None:
     assert rule.questions
     assert "hunter2" not in json.dumps(rule.questions)
     assert "sk-abcdefghij" not in json.dumps(rule.questions)
-
-
-# Inside and outside of event loops

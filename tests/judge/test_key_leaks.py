@@ -132,8 +132,10 @@ def written(report: Report, folder: Path) -> None:
     print_report(report, title="t")
 
 
-@pytest.mark.parametrize("spelling", ["plain", "URL form"])
-@pytest.mark.parametrize("place", echoes(""))
+@pytest.mark.parametrize(
+    ("place", "spelling"),
+    [*((place, "plain") for place in echoes("")), ("the verdict", "URL form"), ("an error of 400", "URL form")],
+)
 def test_no_output_has_the_key(
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
