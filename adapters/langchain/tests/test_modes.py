@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from lc_agents import PARALLEL, ScriptedModel, add, asks, called, make_agent, parallel_script, scripted, slow, summaries
+from lc_agents import PARALLEL, add, make_agent, parallel_script, scripted, slow, summaries
 from lc_versions import FEATURES
 
 from toolgrade_langchain import ToolCallRecorder, record
@@ -119,25 +118,3 @@ def test_two_recorders_both_record() -> None:
 
     assert first != second
     assert summaries(first.run.calls) == summaries(second.run.calls) == PARALLEL
-
-
-def number_agent() -> Any:
-    """An agent that adds 2 to its number."""
-    return make_agent(ScriptedModel(script=lambda text: [asks(("add", {"a": int(text)}, "c1")), "final"]), [add])
-
-
-def test_threads_with_one_recorder() -> None:
-    """Plain threads that share a recorder give one run each."""
-    recorder = ToolCallRecorder()
-    shared = number_agent()
-
-    with ThreadPoolExecutor(8) as pool:
-        list(
-            pool.map(
-                lambda number: shared.invoke({"messages": [("user", str(number))]}, {"callbacks": [recorder]}),
-                range(24),
-            )
-        )
-
-    calls = {run.input: summaries(run.calls) for run in recorder.runs}
-    assert calls == {str(number): [called("add", {"a": number}, "c1", str(number + 2))] for number in range(24)}

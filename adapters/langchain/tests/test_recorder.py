@@ -12,6 +12,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from lc_agents import add, asks, called, make_agent, memory, react_agent, scripted, summaries, thread
 
+from recorder_blocks import ListSink
 from toolgrade.cases import Run
 from toolgrade_langchain import ToolCallRecorder
 from toolgrade_langchain._run_tree import RunTree
@@ -203,17 +204,6 @@ def test_the_oldest_finished_runs_go_first() -> None:
     assert len(recorder.warnings) == 1
     assert "more than 2 runs" in recorder.warnings[0]
     waiting.close()
-
-
-class ListSink:
-    """A sink that stores its runs in a list."""
-
-    def __init__(self) -> None:
-        self.runs: list[Run] = []
-
-    def write(self, run: Run) -> None:
-        """Keep a run."""
-        self.runs.append(run)
 
 
 def test_an_interrupted_run_comes_to_the_sink_again() -> None:

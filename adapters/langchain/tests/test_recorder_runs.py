@@ -24,9 +24,6 @@ def agent(**options: Any) -> Any:
     return make_agent(scripted(*SCRIPT), [add], **options)
 
 
-# Concurrency and crashes
-
-
 # Labels and groups
 
 

@@ -4,7 +4,7 @@
 
 from typing import Annotated, Any
 
-from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
@@ -181,12 +181,3 @@ def test_a_tool_alone() -> None:
     add.invoke({"type": "tool_call", "name": "add", "args": {"a": 5}, "id": "z1"}, {"callbacks": [recorder]})
 
     assert summaries(recorder.run.calls) == [called("add", {"a": 5}, "z1", "7", origin="code")]
-
-
-def test_question_is_the_last_of_the_history() -> None:
-    """With a history handed in, the question is the last message of the user."""
-    agent = make_agent(scripted("final"), [add])
-
-    run = recorded(agent, {"messages": [HumanMessage("one"), HumanMessage("two")]}).run
-
-    assert run.input == "two"

@@ -13,7 +13,6 @@ from langgraph.prebuilt import ToolNode
 from lc_agents import (
     add,
     asks,
-    boom,
     called,
     failing_twice,
     make_agent,
@@ -40,19 +39,6 @@ def recorded(agent: Any, raises: type[BaseException] | None = None) -> ToolCallR
             agent.invoke(HI, {"callbacks": [recorder]})
     assert not recorder.warnings
     return recorder
-
-
-@scenario("S08")
-def test_error_that_the_node_handles() -> None:
-    """An exception that the node turns into a message is the call's error; the message is its model output."""
-    model = scripted(asks(("boom", {"x": 1}, "c1")), "final")
-
-    recorder = recorded(react_agent(model, ToolNode([boom], handle_tool_errors="custom")))
-
-    assert summaries(recorder.run.calls) == [
-        called("boom", {"x": 1}, "c1", status="error", error="ValueError: boom 1", model_output="custom")
-    ]
-    assert recorder.run.status.value == "ok"
 
 
 @scenario("S10")

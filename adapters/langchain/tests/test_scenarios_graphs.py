@@ -239,15 +239,6 @@ def test_tools_on_the_client(*, checkpointer: bool, recorders: int) -> None:
     assert [[call.id for call in run.calls] for run in runs] == [["c1"], ["c2"], []]
 
 
-def test_results_of_the_input_do_not_reach_new_calls() -> None:
-    """A result of the input is not that of a new call with the same id."""
-    script = [None, asks(("add", {"a": 1}, "c0")), "final"]
-
-    run = recorded(make_agent(scripted(*script), [add]), {"messages": list(HISTORY)})
-
-    assert summaries(run.calls) == [called("add", {"a": 1}, "c0", "3")]
-
-
 # Messages that nodes return or rewrite
 
 

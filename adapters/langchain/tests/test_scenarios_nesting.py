@@ -55,20 +55,6 @@ def test_tool_that_calls_a_tool() -> None:
     assert summaries(recorder.run.calls) == [called("outer", {"x": 3}, "c1", "5", children=[child])]
 
 
-@scenario("S39", needs="tool_strategy")
-def test_structured_output_through_a_pseudo_tool() -> None:
-    """A pseudo-tool call for structured output is neither a call nor a tool; its value is the answer."""
-    from langchain.agents.structured_output import ToolStrategy
-
-    script = [asks(("add", {"a": 1}, "c1")), asks(("Ans", {"value": "x"}, "c2")), asks(("Ans", {"value": 3}, "c3"))]
-
-    run = recorded(make_agent(scripted(*script), [add], response_format=ToolStrategy(Ans))).run
-
-    assert summaries(run.calls) == [called("add", {"a": 1}, "c1", "3")]
-    assert run.actual_output == '{"value":3}'
-    assert [offered.name for offered in run.available_tools or ()] == ["add"]
-
-
 @scenario("S40")
 def test_hosted_tool() -> None:
     """A tool that the provider ran is a hosted call with its result; the texts before and after it are the answer."""

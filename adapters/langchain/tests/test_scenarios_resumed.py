@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -183,46 +182,6 @@ def test_tool_that_starts_after_the_run_failed() -> None:
     assert only.status.value == "error"
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.1])
-def test_sub_agent_in_the_background_of_a_run_in_a_sink(delay: float) -> None:
-    """What it does after the run was passed on is not recorded, and a warning says so."""
-
-    @tool
-    async def wait(seconds: float) -> str:
-        """Wait."""
-        await asyncio.sleep(seconds)
-        return "waited"
-
-    inner = make_agent(scripted(asks(("wait", {"seconds": 0.1}, "c1")), "sub done"), [wait])
-    tasks: list[Any] = []
-
-    @tool
-    async def start(q: str) -> str:
-        """Start an agent and do not wait."""
-
-        async def later() -> None:
-            await asyncio.sleep(delay)
-            await inner.ainvoke({"messages": [("user", q)]})
-
-        tasks.append(asyncio.create_task(later()))
-        await asyncio.sleep(0.05)
-        return "started"
-
-    written: list[Any] = []
-    recorder = ToolCallRecorder(sink=SimpleNamespace(write=written.append))
-    agent = make_agent(scripted(asks(("start", {"q": "1+2"}, "c1")), "final"), [start])
-
-    async def run() -> None:
-        await agent.ainvoke(HI, {"callbacks": [recorder]})
-        await asyncio.gather(*tasks)
-
-    asyncio.run(run())
-
-    (only,) = written
-    assert [call.name for call in only.calls] == ["start"]
-    assert any("left in the background" in text for text in [*only.warnings, *recorder.warnings])
-
-
 def runtime_type() -> Any:
     """Return the class of the runtime that tools receive, `None` if there is none."""
     try:
@@ -266,21 +225,6 @@ def test_calls_inside_a_tool_with_the_configuration_of_its_node(*, asynchronous:
             ("other", None),
             ("add", 5 + number),
         ]  # type: ignore[union-attr]
-
-
-def test_calls_inside_a_tool_with_its_own_configuration() -> None:
-    """What a tool runs with the configuration it received is inside the tool."""
-
-    @tool
-    def outer(x: int, config: RunnableConfig) -> str:
-        """Call a tool."""
-        return str(add.invoke({"a": x}, config))
-
-    recorder = ToolCallRecorder()
-    make_agent(scripted(asks(("outer", {"x": 3}, "c1")), "final"), [outer]).invoke(HI, {"callbacks": [recorder]})
-
-    child = called("add", {"a": 3}, None, 5, origin="code")
-    assert summaries(recorder.run.calls) == [called("outer", {"x": 3}, "c1", "5", children=[child])]
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="asynchronous code has no context before Python 3.11")

@@ -5,7 +5,6 @@ from typing import Any
 from langchain_core.tools import tool
 from langgraph.types import Command, interrupt
 from lc_agents import (
-    ScriptedModel,
     add,
     asks,
     called,
@@ -22,30 +21,6 @@ from lc_versions import scenario
 from toolgrade_langchain import ToolCallRecorder
 
 HI = {"messages": [("user", "hi")]}
-
-
-def numbers() -> ScriptedModel:
-    """Return a model that adds 2 to the number it receives; all its calls have the same id."""
-    return ScriptedModel(script=lambda text: [asks(("add", {"a": int(text)}, "c1")), "final"])
-
-
-def assert_separate(recorder: ToolCallRecorder, amount: int) -> None:
-    """Each run has only its own call."""
-    runs = sorted(recorder.runs, key=lambda run: int(run.input or ""))
-    assert [run.input for run in runs] == [str(number) for number in range(amount)]
-    for number, run in enumerate(runs):
-        assert summaries(run.calls) == [called("add", {"a": number}, "c1", str(number + 2))]
-
-
-@scenario("S20")
-def test_batch() -> None:
-    """A batch with one recorder gives one run for each input, although all use one id."""
-    recorder = ToolCallRecorder()
-    inputs = [{"messages": [("user", str(number))]} for number in range(20)]
-
-    make_agent(numbers(), [add]).batch(inputs, {"callbacks": [recorder]})
-
-    assert_separate(recorder, 20)
 
 
 def reviewed() -> Any:

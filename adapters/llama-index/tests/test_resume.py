@@ -70,34 +70,6 @@ def waiting_agent(*, calls: Sequence[tuple[str, str]]) -> Any:
     return agent(*steps, *(["done"] * len(calls)), tools=[danger, add])
 
 
-@pytest.mark.parametrize(
-    "calls",
-    [[("db", "c1"), ("web", "c1")], [("db", "c1"), ("db", "c2")]],
-    ids=["other_arguments", "other_ids"],
-)
-@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["first_first", "last_first"])
-def test_each_state_continues_its_own_run(order: Sequence[int], calls: Sequence[tuple[str, str]]) -> None:
-    """Two runs of one agent wait with equal questions; each resumed state goes on with its own run."""
-
-    async def go() -> ToolCallRecorder:
-        with record() as rec:
-            workflow = waiting_agent(calls=calls)
-            states = [await leave(workflow) for _ in calls]
-            assert [run.status.value for run in rec.runs] == ["interrupted", "interrupted"]
-            for index in order:
-                await resume(workflow, states[index], f"yes {index}")
-        return rec
-
-    rec = asyncio.run(go())
-
-    recorded = [summaries(run.tools_called) for run in rec.runs]
-    assert recorded == [
-        [("danger", {"target": target}, call_id, f"{target}: yes {index}")]
-        for index, (target, call_id) in enumerate(calls)
-    ]
-    assert not [warning for run in rec.runs for warning in run.warnings]
-
-
 def test_states_that_do_not_differ() -> None:
     """Where the waiting calls are equal, the choice is a warning of each run that may be meant."""
 

@@ -24,25 +24,6 @@ class Weather(BaseModel):
     degrees: int
 
 
-@scenario("24-C", "24-E")
-def test_structured_output(mode: str) -> None:
-    """The pseudo-tool for a structured answer is not a call of the agent."""
-    form = [AskFor("Weather", {"city": "Paris", "degrees": 3}, "s1")]
-    factory = lambda: agent(  # noqa: E731 - made inside the event loop
-        asks(("add", {"a": 1, "b": 2}, "c1")), "Paris 3", form, tools=[add], output_cls=Weather
-    )
-    seen_by = played(factory)
-    run = seen_by.run(mode)
-
-    assert seen_by.result.structured_response == {"city": "Paris", "degrees": 3}
-    assert summaries(run.calls) == [("add", {"a": 1, "b": 2}, "c1", 3)]
-    assert run.calls[0].execution is not None
-    assert not run.calls[0].execution.children
-    assert status_of(run) == ("ok", "Paris 3")
-    assert run.metadata["structured_response"] == {"city": "Paris", "degrees": 3}
-    assert [tool.name for tool in run.available_tools or ()] in (["add"], [])
-
-
 def react(*steps: str, **options: Any) -> ReActAgent:
     """A ReAct agent, which writes its calls as text."""
     return ReActAgent(
@@ -267,19 +248,6 @@ def asks_another(*, forward: bool) -> Any:
     return agent(asks(("ask_sub", {"q": "hey"}, "o1")), "done", tools=[ask_sub])
 
 
-@scenario("34-C", "34-E")
-def test_an_agent_in_a_tool(mode: str) -> None:
-    """The calls of an agent inside a tool are children of the tool's call; its own events are not available."""
-    run = played(lambda: asks_another(forward=False)).run(mode)
-
-    assert summaries(run.tools_called) == [("ask_sub", {"q": "hey"}, "o1", "sub says")]
-    assert run.calls[0].execution is not None
-    children = run.calls[0].execution.children
-    assert summaries(children) == ([("search", {"q": "z"}, "i1", "found z")] if mode == "C" else [])
-    assert [child.execution.agent for child in children if child.execution] == (["sub"] if mode == "C" else [])
-    assert [tool.name for tool in run.available_tools or ()] == (["ask_sub"] if mode == "C" else [])
-
-
 @scenario("35-C", "35-E")
 def test_an_agent_in_a_tool_whose_events_are_passed_on(mode: str) -> None:
     """Events of the inner agent come unlabelled between those of the outer one; they are inside the running call."""
@@ -290,26 +258,6 @@ def test_an_agent_in_a_tool_whose_events_are_passed_on(mode: str) -> None:
     assert agents_of(run) == ["A"]
     assert run.actual_output == "done"
     assert not run.warnings
-
-
-def test_agents_at_the_same_time_in_a_tool() -> None:
-    """Two agents that a tool runs concurrently are both children of its call."""
-
-    async def ask_both(q: str) -> str:
-        """Ask two."""
-        inner = [
-            agent(asks(("search", {"q": f"{q}{n}"}, "i1")), f"{n}", tools=[search], name=f"sub{n}") for n in (1, 2)
-        ]
-        return " ".join(map(str, await asyncio.gather(*(one.run(user_msg=q) for one in inner))))
-
-    outcome = played(lambda: agent(asks(("ask_both", {"q": "z"}, "o1")), "done", tools=[ask_both]))
-    run = outcome.run("C")
-
-    assert summaries(run.tools_called) == [("ask_both", {"q": "z"}, "o1", "1 2")]
-    assert run.calls[0].execution is not None
-    children = run.calls[0].execution.children
-    assert sorted(str(child.output) for child in children) == ["found z1", "found z2"]
-    assert sorted(child.execution.agent or "" for child in children if child.execution) == ["sub1", "sub2"]
 
 
 class ByHand(Workflow):
@@ -405,29 +353,3 @@ class Side(Workflow):
         ]
         await asyncio.gather(*(one.run(user_msg=f"{n}") for n, one in enumerate(agents)))
         return StopEvent(result=ev.get("query"))
-
-
-@pytest.mark.parametrize("way", ["workflow", "loop"])
-def test_agents_at_the_same_time(way: str) -> None:
-    """Two concurrent agents whose calls share ids keep their own calls."""
-
-    async def go() -> Any:
-        with record() as rec:
-            if way == "workflow":
-                await Side().run(query="q")
-            else:
-                with rec.single_run("q"):
-                    await Side.go(None, StartEvent(query="q"))  # type: ignore[arg-type]
-        return rec
-
-    (run,) = asyncio.run(go()).runs
-
-    calls = {
-        call.execution.agent: (call.arguments, call.output) for call in run.calls if call.execution and call.output
-    }
-    assert calls == {"a1": ({"q": "1"}, "found 1"), "a2": ({"q": "2"}, "found 2")}
-    unknown = [call.execution.agent for call in run.calls if call.execution and call.name == "nope"]
-    assert sorted(map(str, unknown)) == ["a1", "a2"]
-    assert {outcome(call).partition(":")[0] for call in run.calls if call.name == "nope"} == {"unknown_tool"}
-    assert [call.execution.attempts for call in run.calls if call.execution] == [1, 1, 1, 1]
-    assert run.input == "q"

@@ -5,7 +5,7 @@ from datetime import date
 from fractions import Fraction
 from typing import Any
 
-from li_agents import add, agent, asks, llm, outcome, played, status_of, summaries
+from li_agents import add, agent, asks, llm, outcome, played, summaries
 from li_versions import scenario
 from llama_index.core.base.llms.types import ImageBlock, TextBlock
 from llama_index.core.base.response.schema import Response
@@ -16,34 +16,6 @@ from llama_index.core.workflow import Context
 from mcp.types import CallToolResult, TextContent
 
 from toolgrade import ToolCall, ToolCallType, ToolCorrectnessMetric
-
-
-@scenario("01-C", "01-E")
-def test_a_call_with_its_output(mode: str) -> None:
-    """A call has the model's arguments and id, and what the tool returned; the run has question and answer."""
-    run = played(lambda: agent(asks(("add", {"a": 1, "b": 2}, "c1")), "3", tools=[add])).run(mode)
-
-    assert summaries(run.tools_called) == [("add", {"a": 1, "b": 2}, "c1", 3)]
-    assert (run.input, *status_of(run)) == ("hi", "ok", "3")
-    execution = run.calls[0].execution
-    assert execution is not None
-    assert (execution.agent, execution.executed, execution.model_output, execution.step) == ("A", True, "3", 0)
-    assert run.models == ["scripted-1"]
-    assert not run.warnings
-
-
-def mutate(items: list) -> str:  # type: ignore[type-arg]
-    """Change the argument in place."""
-    items.append("MUT")
-    return "ok"
-
-
-@scenario("17")
-def test_changed_arguments() -> None:
-    """Arguments are recorded before the tool changes them, although LlamaIndex's own events show the change."""
-    seen_by = played(lambda: agent(asks(("mutate", {"items": ["a"]}, "c1")), "d", tools=[mutate]))
-
-    assert summaries(seen_by.run("C").tools_called) == [("mutate", {"items": ["a"]}, "c1", "ok")]
 
 
 async def ctxtool(ctx: Context, note: str) -> str:

@@ -128,15 +128,8 @@ def test_the_stream_is_the_users() -> None:
     outcome = played(lambda: agent(asks(("add", {"a": 1, "b": 2}, "c1")), "3", tools=[add]))
 
     assert [type(event).__name__ for event in outcome.events] == [
-        "AgentInput",
-        "AgentStream",
-        "AgentOutput",
-        "ToolCall",
-        "ToolCallResult",
-        "AgentInput",
-        "AgentStream",
-        "AgentOutput",
-        "StopEvent",
+        *("AgentInput", "AgentStream", "AgentOutput", "ToolCall", "ToolCallResult", "AgentInput", "AgentStream"),
+        *("AgentOutput", "StopEvent"),
     ]
     assert (root.span_handlers, root.event_handlers) == before
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from agents import Agent, ModelSettings, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool
-from openai import AsyncOpenAI, InternalServerError
+from openai import AsyncOpenAI
 
 from toolgrade import CallStatus, Run, RunStatus, ToolCall, ToolCallType
-from toolgrade.testing import ADD, BOOM, AskFor, FakeOpenAI, HttpFault, ReceivedRequest, Reply, Step
+from toolgrade.testing import ADD, BOOM, AskFor, FakeOpenAI, ReceivedRequest, Reply, Step
 from toolgrade.testing.fake_openai.replies import ReplyLike
 from toolgrade_openai_agents import record
 
@@ -163,67 +163,6 @@ def test_a_refusal(api: Any, *, streamed: bool) -> None:
     else:
         error = "ModelRefusalError: Model refused to produce output: I cannot."
         assert (played.run.status, played.run.actual_output, played.run.error) == (RunStatus.ERROR, None, error)
-
-
-@BOTH
-@STREAMED
-@pytest.mark.parametrize(
-    ("fault", "kind"),
-    [
-        (HttpFault.status(500, "kaboom"), InternalServerError),
-        (HttpFault.cut(), Exception),
-        (HttpFault.cut("It is 3, it is 3, it is 3.", share=0.5), Exception),
-    ],
-    ids=["500", "no answer", "half an answer"],
-)
-def test_an_endpoint_that_fails_in_the_second_turn(
-    api: Any, fault: HttpFault, kind: type[Exception], *, streamed: bool
-) -> None:
-    """The run has the error, and the calls of the first turn with their outputs."""
-    played = play(api, [AskFor("add", {"a": 1, "b": 2}, "c1"), AskFor("add", {"a": 5}, "c2")], fault, streamed=streamed)
-
-    assert isinstance(played.error, kind)
-    assert summaries(played.run.tools_called) == [
-        ("add", "c1", {"a": 1, "b": 2}, 3, CallStatus.OK),
-        ("add", "c2", {"a": 5}, 7, CallStatus.OK),
-    ]
-    assert (played.run.status, played.run.actual_output) == (RunStatus.ERROR, None)
-    assert played.run.error is not None
-    assert played.run.error.startswith(type(played.error).__name__)
-    assert str(played.error)[:40] in played.run.error
-
-
-@BOTH
-@STREAMED
-def test_arguments_that_are_not_json(api: Any, *, streamed: bool) -> None:
-    """The model's raw text is kept, however the SDK handles it."""
-    played = play(api, [AskFor("add", '{"a": 1', "c1")], "Sorry.", streamed=streamed)
-
-    [call] = played.run.tools_called
-    assert call.execution is not None
-    assert call.execution.status is CallStatus.INVALID_ARGUMENTS
-    assert call.execution.requested_parameters == '{"a": 1'
-
-
-@BOTH
-def test_runs_at_the_same_time(api: Any) -> None:
-    """Concurrent runs that share endpoint, client and recorder keep their own calls, matched by model name."""
-
-    async def main() -> dict[str, list[Any]]:
-        scripts = {f"m{n}": [[AskFor("add", {"a": n, "b": 0}, "c1")], f"said {n}"] for n in range(5)}
-        async with (
-            FakeOpenAI(models=scripts) as server,
-            AsyncOpenAI(base_url=server.base_url, api_key="sk-made-up", max_retries=0) as client,
-        ):
-            add = function_tool(name_override="add", strict_mode=False)(ADD.coroutine)
-            agents = [Agent(name=name, model=api(name, client), tools=[add]) for name in scripts]
-            with record() as recorder:
-                await asyncio.gather(*[Runner.run(agent, agent.name) for agent in agents])
-        return {
-            str(run.input): [run.actual_output, *[call.output for call in run.tools_called]] for run in recorder.runs
-        }
-
-    assert asyncio.run(main()) == {f"m{n}": [f"said {n}", n] for n in range(5)}
 
 
 @BOTH

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import threading
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -54,20 +53,6 @@ def test_nothing_is_left_after_the_block() -> None:
         asyncio.run(go())
 
     assert (get_default_agent_runner(), AgentBase.get_all_tools) == before
-
-
-def test_threads() -> None:
-    """A new thread does not see a block; the recorder's own methods record in any thread."""
-
-    def plain(agent: Agent[Any]) -> None:
-        asyncio.run(Runner.run(agent, "plain"))
-
-    with record() as recorder, ThreadPoolExecutor(4) as threads:
-        list(threads.map(plain, [adding() for _ in range(4)]))
-        assert recorder.runs == []
-        list(threads.map(lambda agent: in_loop(recorder, agent), [adding() for _ in range(20)]))
-
-    assert [summaries(run.calls) for run in recorder.runs] == [ADDED] * 20
 
 
 def test_own_methods() -> None:

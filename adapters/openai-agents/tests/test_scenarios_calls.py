@@ -12,12 +12,10 @@ import agents
 import pytest
 from agents import RunConfig, RunHooks, function_tool
 from oa_agents import (
-    E0,
     LIVE,
     add,
     boom,
     called,
-    handled,
     hard,
     make_agent,
     model_output,
@@ -36,19 +34,6 @@ from toolgrade_openai_agents import record, run_from_result
 def _failing(mode: str, **options: Any) -> list[Any]:
     requests = [AskFor("boom", {"x": 1}, "c1"), AskFor("add", {"a": 1, "b": 2}, "c2")]
     return play(mode, make_agent(requests, "done", tools=[boom, add]), **options).calls
-
-
-@scenario("02")
-def test_handled_exception(mode: str) -> None:
-    """The call's error is the tool's exception; its model output is the text that the SDK makes of it."""
-    calls = _failing(mode)
-
-    text = model_output(calls[0])
-    assert text.startswith(E0)
-    assert summaries(calls) == [
-        called("boom", {"x": 1}, "c1", status="error", error=text if mode == "result" else handled("bad 1")),
-        called("add", {"a": 1, "b": 2}, "c2", {"sum": 3}),
-    ]
 
 
 @scenario("03")

@@ -396,19 +396,3 @@ def test_conversation_of_a_session(mode: str) -> None:
     _check(case)
     assert case.id == "one"
     assert (runs[1].input, len(runs[1].calls)) == ("q2", 1)
-
-
-@scenario("26b", ("result",))
-def test_conversation_of_chained_inputs(mode: str) -> None:
-    """A conversation whose runs receive the items of the previous run gives the same turns."""
-
-    async def go() -> list[Run]:
-        prompt: Any = "q1"
-        runs: list[Run] = []
-        for agent in _agents():
-            result = await run_or_stream(mode, agent, prompt)
-            prompt = [*result.to_input_list(), {"role": "user", "content": "q2"}]
-            runs.append(run_from_result(result))
-        return runs
-
-    _check(conversation(asyncio.run(go())))

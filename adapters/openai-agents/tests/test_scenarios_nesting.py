@@ -7,14 +7,13 @@ import json
 from typing import Any
 
 import pytest
-from agents import Agent, ModelBehaviorError, Runner, function_tool, handoff
+from agents import Agent, Runner, function_tool, handoff
 from agents.extensions.handoff_filters import remove_all_tools
 from oa_agents import (
     LIVE,
     add,
     boom,
     called,
-    handled,
     make_agent,
     play,
     run_or_stream,
@@ -32,28 +31,6 @@ from toolgrade_openai_agents import record, run_from_result
 def _sub(call_id: str = "in1") -> Agent[Any]:
     requests = [AskFor("add", {"a": 5, "b": 5}, call_id)]
     return make_agent(requests, "sub done", tools=[add, boom], name="Sub")
-
-
-@scenario("10")
-def test_agent_as_tool(mode: str) -> None:
-    """What an agent inside a tool calls stands under that tool's call, with its own agent."""
-    inner = [AskFor("add", {"a": 5, "b": 5}, "in1"), AskFor("boom", {"x": 3}, "in2")]
-    sub = make_agent(inner, "sub done", tools=[add, boom], name="Sub").as_tool("ask", "Ask.")
-    requests = [AskFor("ask", {"input": "q"}, "o1"), AskFor("add", {"a": 1, "b": 1}, "o2")]
-
-    run = play(mode, make_agent(requests, "done", tools=[sub, add])).run
-
-    assert summaries(run.tools_called) == [
-        called("ask", {"input": "q"}, "o1", "sub done"),
-        called("add", {"a": 1, "b": 1}, "o2", {"sum": 2}),
-    ]
-    if mode == "result":
-        assert "calls made inside tools" in run.warnings[0]
-        return
-    assert summaries(run.select_calls(nested=True))[1:3] == [
-        called("add", {"a": 5, "b": 5}, "in1", {"sum": 10}, agent="Sub"),
-        called("boom", {"x": 3}, "in2", status="error", error=handled("bad 3"), agent="Sub"),
-    ]
 
 
 @scenario("12b", LIVE)
@@ -236,31 +213,6 @@ def test_approvals_inside_a_tool(mode: str, stored: bool) -> None:
         called("danger", {"n": 1}, "in1", "danger1", agent="Sub"),
     ]
     assert runs == 1
-
-
-@scenario("27")
-def test_ids_that_come_again(mode: str) -> None:
-    """An id that comes again in a later message names another call."""
-    steps = [[AskFor("add", {"a": n, "b": n}, "c1")] for n in (1, 2)]
-
-    agent = make_agent(*steps, "done", tools=[add])
-    result, error = None, None
-
-    with record() as recorder:
-        try:
-            result = asyncio.run(run_or_stream(mode, agent, "hi"))
-        except ModelBehaviorError as raised:  # such a run ends immediately, and no hook receives its second message
-            error = raised
-
-    assert (error is not None) == ENFORCES_IDS
-    if ENFORCES_IDS:
-        steps.pop()
-    run = run_from_result(result, error=error) if mode == "result" else recorder.last_run
-    warns = any("refused the model's last answer" in warning for warning in run.warnings)
-    assert warns == (ENFORCES_IDS and mode != "result")
-    assert summaries(run.tools_called) == [
-        called("add", {"a": n, "b": n}, "c1", {"sum": 2 * n}) for n in range(1, len(steps) + 1)
-    ]
 
 
 @scenario("27b")

@@ -35,42 +35,6 @@ def _children(call: ToolCall) -> list[ToolCall]:
     return call.execution.children
 
 
-def _attempts(calls: list[ToolCall]) -> list[int | None]:
-    return [call.execution.attempts for call in calls if call.execution]
-
-
-@pytest.mark.parametrize("traced", [True, False], ids=["traced", "untraced"])
-@pytest.mark.parametrize("name", ["add", "slow"])
-@scenario("33", LIVE)
-def test_agents_at_once_inside_one_tool(mode: str, name: str, traced: bool) -> None:
-    """Agents that one tool runs at once have their own calls, although their ids are equal."""
-    config = RunConfig(tracing_disabled=not traced)
-    delays = (0.04, 0.0, 0.02)
-
-    def arguments(n: int) -> dict[str, Any]:
-        return {"a": n, "b": n} if name == "add" else {"d": delays[n]}
-
-    @function_tool
-    async def fan_out() -> str:
-        """Ask three agents."""
-        subs = [
-            make_agent([AskFor(name, arguments(n), "in1")], f"done {n}", tools=[add, slow], name=f"S{n}")
-            for n in range(3)
-        ]
-        results = await asyncio.gather(*(Runner.run(sub, "q", run_config=config) for sub in subs))
-        return ", ".join(str(result.final_output) for result in results)
-
-    agent = make_agent([AskFor("fan_out", {}, "o1")], "done", tools=[fan_out])
-    (call,) = play(mode, agent, run_config=config).calls
-
-    assert call.output == "done 0, done 1, done 2"
-    outputs: list[Any] = [{"sum": 2 * n} if name == "add" else f"slept {delays[n]}" for n in range(3)]
-    assert summaries(_children(call)) == [
-        called(name, arguments(n), "in1", outputs[n], agent=f"S{n}") for n in range(3)
-    ]
-    assert _attempts(_children(call)) == [1, 1, 1]
-
-
 @scenario("33b", LIVE)
 def test_equal_agents_at_once_inside_one_tool(mode: str) -> None:
     """Equal calls of agents that run at once are separate calls, each with its own result."""
