@@ -32,7 +32,6 @@ _RUNS = "the tool is called with the readable arguments and rejects them"
 _REFUSES = "the SDK checks the arguments itself and does not call the tool"
 _HANDS = "hand-offs are offered as tools"
 _REFUSED = "its one tool for hand-offs exists and refuses the agent; elsewhere each agent has its own"
-_AGAIN = "a tool that waits for a person is started again when it is resumed"
 
 UNKNOWN, NOT_JSON, REJECTED = (
     "a tool that does not exist",
@@ -41,7 +40,6 @@ UNKNOWN, NOT_JSON, REJECTED = (
 )
 HANDING, LATER = "a hand-off", "a call, then a hand-off"
 NOBODY = "a hand-off to an agent that does not exist"
-WAITED = ("the first of two runs that waited for a person", "the second of two runs that waited for a person")
 
 DIFFERENCES = (
     Difference(UNKNOWN, "LangChain", "calls[0].error", "Error: nope is not a valid tool", _WORDS),
@@ -67,7 +65,6 @@ DIFFERENCES = (
     Difference(NOBODY, "OpenAI Agents", "status", "error", _UNKNOWN),
     Difference(NOBODY, "OpenAI Agents", "actual_output", None, _UNKNOWN),
     Difference(NOBODY, "OpenAI Agents", "error", "ModelBehaviorError: Tool transfer_to_carol", _UNKNOWN),
-    *(Difference(scenario, "LlamaIndex", "calls[1].attempts", 2, _AGAIN) for scenario in WAITED),
     *(
         Difference(scenario, framework, "available_tools", ["add", name], _HANDS)
         for scenario in (HANDING, LATER, NOBODY)

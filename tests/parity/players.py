@@ -5,20 +5,13 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import sys
-import tempfile
-from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
 from processes import ROOT
-from toolgrade.capture import conversations
-from toolgrade.cases import ConversationalTestCase, LLMTestCase
-from toolgrade.inputs import read_cases
 from toolgrade.testing import AdapterContract, Recorded, Scene
-
-Converse = Callable[[str, list[Scene]], ConversationalTestCase]
 
 FRAMEWORKS = {"LangChain": "langchain", "LlamaIndex": "llama-index", "OpenAI Agents": "openai-agents"}
 """The frameworks, by the folders of their adapters."""
@@ -55,18 +48,3 @@ def _load(path: Path, name: str) -> ModuleType:
 def play(framework: str, scene: Scene) -> Recorded:
     """Play one scene."""
     return asyncio.run(player(framework).arun(scene))
-
-
-def converse(framework: str, scenes: list[Scene]) -> ConversationalTestCase:
-    """Play scenes as one conversation."""
-    return player(framework).converse(scenes)
-
-
-def converse_in_processes(framework: str, scenes: list[Scene]) -> ConversationalTestCase:
-    """Play scenes as one conversation, each with a recorder of its own that writes to the same file."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "runs.jsonl")
-        player(framework).converse_in_processes(scenes, path)
-        cases = read_cases(path)
-    (conversation,) = conversations([case.run for case in cases if isinstance(case, LLMTestCase) and case.run])
-    return conversation

@@ -6,10 +6,8 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from toolgrade.cases import Run
-from toolgrade.testing import ADD, BOOM, AdapterContract, AgentTool, AskFor, HandOff, Scene, ToolDouble
-from toolgrade.testing.scripted_model import StepLike
-from toolgrade.testing.tool_doubles import FILL, PAY, PICTURE, SLOW, flaky_tool
+from toolgrade.testing import ADD, BOOM, AgentTool, AskFor, HandOff, Scene, ToolDouble
+from toolgrade.testing.tool_doubles import FILL, PICTURE, SLOW, flaky_tool
 
 Make: TypeAlias = Callable[[], Scene]
 """Makes a scene anew, since a tool may remember."""
@@ -123,48 +121,3 @@ SCENARIOS: Mapping[str, Make] = {
     ),
 }
 """Scenes of one run, by what happens in them."""
-
-
-def _paying(number: int) -> Scene:
-    steps: list[StepLike] = [[_add(number, "c1")], [AskFor("pay", {"amount": number}, "c2")], f"paid {number}"]
-    return Scene(steps, [ADD, PAY], "pay", ALICE)
-
-
-PROGRAMS: Mapping[str, Callable[[AdapterContract], Run]] = {
-    "the messages of an earlier run in the input": lambda framework: (
-        framework.continue_from(
-            Scene([[_add(1, "c1")], "three"], [ADD], "1+2?", ALICE),
-            Scene([[_add(3, "c1")], "five"], [ADD], "3+2?", ALICE),
-        ).run
-    ),
-    "the first of two runs that waited for a person": lambda framework: framework.resume_in_reverse(
-        [_paying(1), _paying(2)]
-    )[0],
-    "the second of two runs that waited for a person": lambda framework: framework.resume_in_reverse(
-        [_paying(1), _paying(2)]
-    )[1],
-    "a recorder that is attached twice": lambda framework: framework.run_attached_twice(
-        Scene([[_add(1, "c1")], "three"], [ADD], agent=ALICE)
-    )[0],
-    "a thread of a recorded process": lambda framework: framework.serve(
-        [Scene([[_add(1, "c1")], "three"], [ADD], agent=ALICE)]
-    )[0],
-}
-"""Programs of a recorded run, by what is special about them."""
-
-CONVERSATIONS: Mapping[str, list[Make]] = {
-    "two turns": [
-        lambda: Scene([[_add(1, "c1")], "three"], [ADD], "1+2?", ALICE),
-        lambda: Scene([[_add(3, "c2")], "five"], [ADD], "3+2?", ALICE),
-    ],
-    "turns with and without calls": [
-        lambda: Scene(["hello"], [ADD], "hi", ALICE),
-        lambda: Scene([[_add(1, "c1"), _add(2, "c2")], [_add(3, "c3")], "done"], [ADD], "add", ALICE),
-        lambda: Scene(["bye"], [ADD], "thanks", ALICE),
-    ],
-    "a turn whose tool raises": [
-        lambda: Scene([[AskFor("boom", {"x": 1}, "c1")], "sorry"], [BOOM], "try", ALICE),
-        lambda: Scene([[AskFor("boom", {"x": 2}, "c2")], "sorry again"], [BOOM], "again", ALICE),
-    ],
-}
-"""Conversations of several runs."""
