@@ -69,7 +69,7 @@ def pytest_collection_finish() -> None:
 
 
 settings.register_profile("few", deadline=None, max_examples=20, derandomize=True)
-settings.register_profile("default", deadline=None, max_examples=50, derandomize=True)
+settings.register_profile("default", deadline=None, max_examples=25, derandomize=True)
 settings.register_profile("ci", deadline=None, max_examples=100, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=2000, print_blob=True)
 # For .ci/mutants.py, which asks only whether a test fails: the smallest failing example is not searched for.
