@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from toolgrade._internal.json import within_limits
 from toolgrade._internal.model import set_fields
@@ -38,6 +38,9 @@ from toolgrade.dataset import (
 from toolgrade.errors import BadLineWarning, InvalidDataError, Problem, ToolgradeWarning
 from toolgrade.formats.document_kind import is_one_conversation, kind_of
 from toolgrade.formats.records import case_from_record, looks_like_record
+
+if TYPE_CHECKING:
+    from toolgrade.formats.traces.read import Traces
 
 Unit: TypeAlias = Literal["cases", "conversations", "any"]
 """Form of a conversation of several turns: a case for each question, one conversation, or as it is in the file."""
@@ -314,15 +317,22 @@ def _read_messages(document: Document, how: Reading) -> Entry:
     if how.unit == "conversations":
         if not fields.keys() <= _LABELS | {"ended"}:
             texts.append("left out the expectations of the conversation; use --as cases to keep them")
-        labels = {name: value for name, value in fields.items() if name in _LABELS}
-        conversation = transcript.conversation
-        if "metadata" in labels:
-            labels["metadata"] = {**conversation.metadata, **labels["metadata"]}
-        return Entry(document, [conversation.model_copy(update=labels)], (), transcript.format, tuple(texts))
-    run = transcript.run
-    if case.run is not None and case.run.warnings:  # those about the expectations
-        run = run.model_copy(update={"warnings": [*run.warnings, *case.run.warnings]})
-    return Entry(document, [_with_fields(run.to_test_case(), fields)], (), transcript.format, tuple(texts))
+        cases: list[AnyCase] = [_with_labels(transcript.conversation, fields)]
+    else:
+        own_warnings = [] if case.run is None else case.run.warnings  # those about the expectations
+        run = (
+            transcript.run.model_copy(update={"warnings": [*texts, *own_warnings]}) if own_warnings else transcript.run
+        )
+        cases = [_with_fields(run.to_test_case(), fields)]
+    return Entry(document, cases, (), transcript.format, tuple(texts))
+
+
+def _with_labels(conversation: ConversationalTestCase, fields: Mapping[str, Any]) -> ConversationalTestCase:
+    """Return a copy of the conversation with those of these fields that it has, too; metadata are merged."""
+    labels = {name: value for name, value in fields.items() if name in _LABELS}
+    if "metadata" in labels:
+        labels["metadata"] = {**conversation.metadata, **labels["metadata"]}
+    return conversation.model_copy(update=labels)
 
 
 def _with_fields(case: LLMTestCase, fields: Mapping[str, Any]) -> LLMTestCase:
@@ -339,39 +349,48 @@ def _read_sessions(documents: list[Document], how: Reading) -> Iterator[Entry]:
 
     A case is a trace and has its id; or a conversation is a session.
     """
-    from toolgrade.formats.traces.read import read_trace_documents, session_conversation  # noqa: PLC0415
+    from toolgrade.formats.traces.read import session_conversation  # noqa: PLC0415 - not loaded for cases
 
     if len(documents) == 1:  # one value on any number of lines: its paths say more than its line
         documents = [documents[0]._replace(line=None)]
-    bad = [Entry(document, problems=document.problems) for document in documents if document.problems]
-    good = [document for document in documents if not document.problems]
-    while good:
-        try:
-            traces = read_trace_documents([(_root(one), one.value) for one in good], **how.options)
-        except InvalidDataError as error:
-            by_root = {_root(document): document for document in good}
-            placed = [(by_root.get(_root_of(one)), one) for one in problems_of(error)]
-            wrong = {id(document) for document, _ in placed if document is not None}
-            if len(good) == 1 or not wrong:
-                problems = tuple(_in_line(document, problem) for document, problem in placed)
-                bad.append(Entry(good[0] if len(good) == 1 else Document(), problems=problems))
-                break
-            for document in good:
-                if id(document) in wrong:
-                    own = tuple(_in_line(document, problem) for one, problem in placed if one is document)
-                    bad.append(Entry(document, problems=own))
-            good = [document for document in good if id(document) not in wrong]
-            continue
-        notes = list(traces.warnings)
-        for runs in traces.sessions:
-            texts = [*notes, *(f"trace {run.run_id}: {text}" for run in runs for text in run.warnings)]
-            cases: list[AnyCase] = [run.to_test_case(id=run.run_id) for run in runs]
-            if how.unit == "conversations":
-                cases = [session_conversation(runs)]
-            yield Entry(Document(), cases, (), traces.format, tuple(texts), tuple(notes))
-            notes.clear()  # only the first session has those of the file
-        break
+    traces, bad = _read_traces(documents, how)
+    notes = [] if traces is None else list(traces.warnings)
+    for runs in () if traces is None else traces.sessions:
+        texts = [*notes, *(f"trace {run.run_id}: {text}" for run in runs for text in run.warnings)]
+        cases: list[AnyCase] = [run.to_test_case(id=run.run_id) for run in runs]
+        if how.unit == "conversations":
+            cases = [session_conversation(runs)]
+        yield Entry(Document(), cases, (), traces.format if traces else "", tuple(texts), tuple(notes))
+        notes.clear()  # only the first session has those of the file
     yield from sorted(bad, key=lambda entry: entry.document.number)
+
+
+def _read_traces(documents: list[Document], how: Reading) -> tuple[Traces | None, list[Entry]]:
+    """Return the traces in all documents that can be read together, and the others."""
+    from toolgrade.formats.traces.read import read_trace_documents  # noqa: PLC0415 - not loaded for cases
+
+    bad = [Entry(document, problems=document.problems) for document in documents if document.problems]
+    while good := [document for document in documents if not document.problems]:
+        try:
+            return read_trace_documents([(_root(one), one.value) for one in good], **how.options), bad
+        except InvalidDataError as error:
+            refused = _refused(good, problems_of(error))
+            if not refused:  # the problem is in no single line
+                return None, [*bad, Entry(Document(), problems=problems_of(error))]
+        bad += refused
+        roots = {_root(entry.document) for entry in refused}
+        documents = [document for document in good if _root(document) not in roots]
+    return None, bad
+
+
+def _refused(documents: list[Document], problems: Sequence[Problem]) -> list[Entry]:
+    """Return the documents that these problems are in."""
+    refused: list[Entry] = []
+    for document in documents:
+        own = [problem for problem in problems if len(documents) == 1 or _root_of(problem) == _root(document)]
+        if own:
+            refused.append(Entry(document, problems=tuple(_in_line(document, problem) for problem in own)))
+    return refused
 
 
 def _root(document: Document) -> str:
@@ -383,9 +402,9 @@ def _root_of(problem: Problem) -> str:
     return problem.path.partition(".")[0].partition("[")[0]
 
 
-def _in_line(document: Document | None, problem: Problem) -> Problem:
+def _in_line(document: Document, problem: Problem) -> Problem:
     """Return a problem of the path `line 3.spans` as a problem of line 3 and the path `$.spans`."""
-    if document is None or document.line is None:
+    if document.line is None:
         return problem
     return Problem("$" + problem.path.removeprefix(_root(document)), problem.message, document.line)
 
