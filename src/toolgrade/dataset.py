@@ -291,32 +291,34 @@ def read_documents(
     number = 0
     with open_source(source) as file:
         try:
-            lines: Iterator[tuple[int, bytes]] = (
-                (number, raw) for number, raw in enumerate(lines_of(file), start=1) if raw.strip(BLANK)
-            )
-            for number, raw in lines:
-                first = raw.removeprefix(BOM) if number == 1 else raw
-                if not first.strip(BLANK):
-                    continue
-                document = read_line(first, number, allow_nan=allow_nan)
-                if document.problems or first.lstrip().startswith(b"["):
-                    second = next(lines, None)
-                    if second is None or (document.problems and not _is_object(second[1])):
-                        rest = b""
-                        if second is not None:
-                            rest = b"\n" * (second[0] - number - 1) + second[1] + read_whole(file)
-                        yield from _whole(first, rest, document, is_one, allow_nan=allow_nan)
-                        return
-                    lines = chain([second], lines)
-                yield document
-                break
-            else:
+            lines = _lines_with_content(file)
+            number, first = next(lines, (1, b""))
+            if not first:
                 yield Document(problems=(Problem("$", "the file is empty", 1),))
                 return
+            document = read_line(first, number, allow_nan=allow_nan)
+            if document.problems or first.lstrip().startswith(b"["):
+                second = next(lines, None)
+                if second is None or (document.problems and not _is_object(second[1])):
+                    rest = b""
+                    if second is not None:
+                        rest = b"\n" * (second[0] - number - 1) + second[1] + read_whole(file)
+                    yield from _whole(first, rest, document, is_one, allow_nan=allow_nan)
+                    return
+                lines = chain([second], lines)
+            yield document
             for number, raw in lines:
                 yield read_line(raw, number, allow_nan=allow_nan)
         except CORRUPTION_ERRORS as error:
             yield Document(problems=(Problem("$", corruption_message(error), number + 1),))
+
+
+def _lines_with_content(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that are not blank with their numbers, without the mark of the byte order."""
+    for number, raw in enumerate(lines_of(file), start=1):
+        line = raw.removeprefix(BOM) if number == 1 else raw
+        if line.strip(BLANK):
+            yield number, line
 
 
 BLANK: Final = b" \t\r\n\x0b\x0c" + CANCEL_MARK
@@ -341,19 +343,26 @@ def _whole(
         try:
             value = parse_json(_text(b"\n" * ((document.line or 1) - 1) + first + rest), allow_nan=allow_nan)
         except InvalidDataError as error:
-            if not rest.strip():
-                yield document
-            elif first.lstrip().startswith((b"{", b"[")):
-                yield Document(problems=problems_of(error))
-            else:  # JSON Lines after lines of text
-                for number, raw in enumerate(lines_of(BytesIO(first + rest)), start=document.line or 1):
-                    if raw.strip(BLANK):
-                        yield read_line(raw, number, allow_nan=allow_nan)
+            yield from _not_one_value(first, rest, document, error, allow_nan=allow_nan)
             return
     if isinstance(value, list) and not is_one(value):
         yield from (Document(item, item=index) for index, item in enumerate(value))
     else:
         yield Document(value, line=document.line)
+
+
+def _not_one_value(
+    first: bytes, rest: bytes, document: Document, error: InvalidDataError, *, allow_nan: bool
+) -> Iterator[Document]:
+    """Yield the documents of a file that is not one JSON value; `document` is that of its first line."""
+    if not rest.strip():
+        yield document
+    elif first.lstrip().startswith((b"{", b"[")):
+        yield Document(problems=problems_of(error))
+    else:  # JSON Lines after lines of text
+        for number, raw in enumerate(lines_of(BytesIO(first + rest)), start=document.line or 1):
+            if raw.strip(BLANK):
+                yield read_line(raw, number, allow_nan=allow_nan)
 
 
 def read_line(raw: bytes, number: int, *, allow_nan: bool = False) -> Document:
