@@ -1,4 +1,4 @@
-"""Inputs of the commands: files of cases, recorded messages and traces, folders of them, and standard input."""
+"""Inputs of the commands: files of cases, recorded messages and traces, folders of them, standard input, and tools."""
 
 from __future__ import annotations
 

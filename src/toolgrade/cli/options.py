@@ -1,4 +1,7 @@
-"""Options that several commands share, and tools to define and combine options."""
+"""Options that several commands share, types of paths, and tools to define and combine options.
+
+Both types of paths record them in click's context, and refuse a command line that would overwrite a file it reads.
+"""
 
 from __future__ import annotations
 

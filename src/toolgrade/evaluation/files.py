@@ -3,7 +3,8 @@
 Large files of JSON Lines, also packed ones and pipes, are divided by bytes at line ends; any other file is one part. A
 process reads, measures and encodes a part, and sends compact outcomes. This one takes them in the order of the input,
 so that the report, the warnings and the file of results do not depend on the number of processes. What belongs together
-across parts is joined here: runs that were interrupted and resumed, and the runs of one golden.
+across parts is joined here: runs that were interrupted and resumed, the runs of one golden, and cases with the
+expectations of their goldens.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""JSON form of results: models that validate it and convert it to `MetricResult`."""
+"""JSON form of results and of their cases: models that validate results, and the encoding of cases."""
 
 from __future__ import annotations
 

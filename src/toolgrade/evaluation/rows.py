@@ -4,6 +4,8 @@ A row is a case that was measured, and a column is a metric. If the components o
 each component has its own columns, named `component: metric`. One run of the app then gives several rows: one for the
 whole answer, and one each time a component ran. They form a unit. If a column does not apply to a row, the result is
 skipped; if the app failed before it reached a component, the row of the whole answer has a failed result.
+
+Of many cases, only the worst stay whole; the others become outlines without content and reasons.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ A schema and a value both come from strangers, so that jsonschema is used with t
 value is paid for from the budget of the case; patterns are searched by the package regex, which can be stopped;
 `uniqueItems` takes linear time; multiples are decided on the numbers as they are written; `format` is checked the same
 on every machine; `$ref` is never fetched; and no error text is made, which would contain the value.
+
+`Schemas` checks the arguments of calls against the schemas of their tools.
 """
 
 from __future__ import annotations

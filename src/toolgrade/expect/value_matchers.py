@@ -1,4 +1,4 @@
-"""Matchers of single values: close, similar, or one of several. `Exact` is in `toolgrade.expect.matcher`."""
+"""Matchers of single values: close, similar, one of several, by a schema or a function, present or absent."""
 
 from __future__ import annotations
 

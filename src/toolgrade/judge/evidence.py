@@ -3,7 +3,7 @@
 A case is judged in units: a user's request and everything the agent did about it. Each question shows only what it
 needs, long values are visibly truncated, and secrets are redacted. `prompts` turns the document into text that no value
 can break out of. Marks stand beside a value, under a key that ends in `_cut_off`, `_not_recorded` or `_left_out`: a key
-of that name inside a value is data.
+of that name inside a value is data. Images are read only where the user allowed it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Prompts of the judge, word by word.
+"""Prompts of the judge, word by word, and the parsing of their replies.
 
 Everything that comes from a case is one JSON document, in ASCII, with `<`, `>` and `&` escaped, between markers that
 hold a random number: no text in it can end it, reverse its direction of writing, or hide. Instructions stand outside.

@@ -1,4 +1,4 @@
-"""Findings of the linter, and the report that lists them."""
+"""Findings of the linter with their places in the file, and the report that lists them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Checks of expected arguments against the JSON Schema of their tool.
 
-An expected argument may be a matcher, which accepts many values, so `sample_values` makes samples to validate. Only
+An expected argument may be a matcher, which accepts many values, so samples of these are made to be validated. Only
 proven problems are reported: a choice that an expectation leaves open, such as one of its alternatives, has the problem
 however the other choices are made.
 """

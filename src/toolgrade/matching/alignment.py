@@ -1,4 +1,4 @@
-"""The alignment of expected and called tools: the data from which scores and reasons are computed."""
+"""The alignment of expected and called tools: its input (calls and slots), and the data that scores are made of."""
 
 from __future__ import annotations
 

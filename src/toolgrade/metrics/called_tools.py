@@ -1,4 +1,4 @@
-"""What the recording says about called tools, and findings and warnings about them."""
+"""What a case and its recording say about tools, findings and warnings about them, and patterns of their names."""
 
 from __future__ import annotations
 

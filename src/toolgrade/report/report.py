@@ -656,7 +656,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Return the totals and the worst cases for a notebook."""
-        fragment: str = _module("html.notebook").report_fragment(self)
+        fragment: str = _module("html.page").report_fragment(self)
         return fragment
 
 

@@ -2,7 +2,8 @@
 
 All trace content is escaped. The report is redacted before anything is rendered, and Jinja escapes every text.
 `_printable` escapes invisible characters. The only URLs that contain data are the `data:` URLs of raster images. The
-Content-Security-Policy of the page allows its own style and script, by their hashes, and nothing from the network.
+Content-Security-Policy of the page allows its own style and script, by their hashes, and nothing from the network. In
+a notebook a report is a short table.
 """
 
 from __future__ import annotations

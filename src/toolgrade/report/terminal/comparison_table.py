@@ -11,7 +11,7 @@ from rich.text import Text
 from toolgrade._internal.text import join_first, number_text, plural, printable
 from toolgrade.report.comparison import CaseChange, CaseGap, Comparison, MetricComparison
 from toolgrade.report.terminal.console import FIRST_COLUMN, Name, Screen, alarm, interval_cell, make_table
-from toolgrade.report.terminal.tool_table import print_changes_by_tool
+from toolgrade.report.terminal.tables import print_changes_by_tool
 from toolgrade.report.text.phrases import comparison_cells, one_line, p_legend
 from toolgrade.result import ResultStatus
 

@@ -14,7 +14,7 @@ from toolgrade.cases import AnyCase
 from toolgrade.report.redaction import redact, redact_entry
 from toolgrade.report.report import CaseResult, MetricSummary, Report, TrialSummary
 from toolgrade.report.terminal.console import FIRST_COLUMN, NARROW, VERDICT_STYLES, Name, Screen, alarm, make_table
-from toolgrade.report.terminal.tool_table import print_agents, print_tools
+from toolgrade.report.terminal.tables import print_agents, print_tools
 from toolgrade.report.text import phrases
 from toolgrade.report.text.agent_table import agent_table
 from toolgrade.report.text.breakdown import warning_kinds

@@ -1,4 +1,4 @@
-"""Wording of numbers, values and names, shared by the terminal, Markdown, JUnit XML and HTML."""
+"""Wording of numbers, values and names, and the order of results, shared by all ways to show a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of findings by tool in a terminal."""
+"""Tables in a terminal: findings by tool, and agents side by side."""
 
 from __future__ import annotations
 
