@@ -257,7 +257,7 @@ def test_a_golden_without_expectations_cannot_be_scored_yet() -> None:
         ({"agent": None}, "goldens need an agent"),
         ({"goldens": None}, "agent needs goldens"),
         ({"agent": "gpt"}, r"agent must be a function .* got str; the adapters"),
-        ({"max_concurrency": 0}, "max_concurrency must be a whole number from 1, got 0"),
+        ({"max_concurrency": 0}, "max_concurrency must be a whole number of at least 1, got 0"),
         ({"test_cases": []}, "cannot be combined"),
     ],
     ids=["empty", "call", "one", "no-agent", "no-goldens", "text", "zero", "both"],

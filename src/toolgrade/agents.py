@@ -85,37 +85,16 @@ async def run_golden(golden: Golden, agent: AgentCallable) -> LLMTestCase:
     return _case(golden, await _run_agent(agent, golden.input))
 
 
-def check_agent(agent: object) -> None:
-    """Raise `ConfigurationError` if an agent is not callable."""
-    if not callable(agent):
-        message = f"agent must be a function `async (input, conversation) -> Run`, got {type(agent).__name__}"
-        raise ConfigurationError(f"{message}; the adapters wrap agents of their framework with as_agent(agent)")
-
-
 def check_agents(agents: object) -> Mapping[str | None, AgentCallable]:
     """Return agents by their names; raise `ConfigurationError` if they are not that. A single one may have no name."""
     names = list(agents) if isinstance(agents, Mapping) else []
     if not isinstance(agents, Mapping) or not names or not all(one is None or isinstance(one, str) for one in names):
         raise ConfigurationError(f"agents must be a dict of at least one agent by its name, got {agents!r:.60}")
     for agent in agents.values():
-        check_agent(agent)
+        if not callable(agent):
+            message = f"agent must be a function `async (input, conversation) -> Run`, got {type(agent).__name__}"
+            raise ConfigurationError(f"{message}; the adapters wrap agents of their framework with as_agent(agent)")
     return agents
-
-
-def check_trials(value: object) -> int | None:
-    """Return `trials`; raise `ConfigurationError` if it is neither `None` nor a whole number of at least 1."""
-    if value is not None and (type(value) is not int or value < 1):
-        raise ConfigurationError(
-            f"trials must be a whole number from 1, or None to run each golden once; got {value!r}"
-        )
-    return value
-
-
-def check_concurrency(value: object) -> int:
-    """Return `max_concurrency`; raise `ConfigurationError` if it is not a whole number of at least 1."""
-    if type(value) is not int or value < 1:
-        raise ConfigurationError(f"max_concurrency must be a whole number from 1, got {value!r}")
-    return value
 
 
 def check_goldens(goldens: object) -> Sequence[Golden]:

@@ -6,7 +6,7 @@ Both types of paths record them in click's context, and refuse a command line th
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial, wraps
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -122,21 +122,6 @@ def bundle(options: tuple[Decorator, ...], collect: Callable[[dict[str, Any]], d
     return decorate
 
 
-def grouped(name: str, parameters: Sequence[str], *options: Decorator) -> Decorator:
-    """Return a decorator that adds several options and passes their values to the command as one dictionary.
-
-    Args:
-        name: The argument of the command that gets the dictionary.
-        parameters: The keys of the dictionary: the names of the options' parameters in click.
-        options: The options, in the order in which the help lists them.
-    """
-
-    def collect(arguments: dict[str, Any]) -> dict[str, Any]:
-        return {name: {parameter: arguments.pop(parameter) for parameter in parameters}, **arguments}
-
-    return bundle(options, collect)
-
-
 def on_command_line(name: str) -> bool:
     """Return whether the option of this parameter is on the command line; defaults and settings do not count."""
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
@@ -164,12 +149,10 @@ def json_option(help: str) -> Decorator:
 
 
 source_argument = click.argument("file", type=InputPath(allow_dash=True))
-_resamples_option = click.option(
+resamples_option = click.option(
     "--resamples", type=click.IntRange(1), default=RESAMPLES, show_default=True, help="Resamples for the intervals."
 )
-_seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Seed of the resamples.")
-resampling_options = grouped("resampling", ("resamples", "seed"), _resamples_option, _seed_option)
-"""Options of intervals; the command gets them as `resampling`, arguments of the function that estimates them."""
+seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Seed of the resamples.")
 reject_option = click.option(
     "--reject-bad-lines", is_flag=True, help="Refuse a file with a line that cannot be read, and do nothing."
 )

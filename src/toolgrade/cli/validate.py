@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any
 
 import click
 
@@ -17,7 +16,8 @@ from toolgrade.cli.options import (
     allow_nan_option,
     json_option,
     reject_option,
-    resampling_options,
+    resamples_option,
+    seed_option,
     source_argument,
 )
 from toolgrade.evaluation.measuring import unit_of
@@ -56,7 +56,8 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float) -> 
     help="Field of a case that says which runs belong together, such as metadata.task_id.  [default: none do]",
 )
 @metric_options
-@resampling_options
+@resamples_option
+@seed_option
 @json_option("Write all numbers as JSON.")
 @reject_option
 @allow_nan_option
@@ -67,7 +68,8 @@ def validate(
     threshold_label: float,
     cluster: str | None,
     metrics: list[MetricLike],
-    resampling: dict[str, Any],
+    resamples: int,
+    seed: int,
     json_path: str | None,
     reject_bad_lines: bool,
     allow_nan: bool,
@@ -92,7 +94,8 @@ def validate(
             label=label,
             cluster=cluster,
             positive_from=threshold_label,
-            **resampling,
+            resamples=resamples,
+            seed=seed,
         )
     if not write_json(validity.to_dict(), json_path):
         click.echo(str(validity))

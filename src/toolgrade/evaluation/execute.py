@@ -18,9 +18,7 @@ from toolgrade.agents import (
     AgentCallable,
     Goldens,
     check_agents,
-    check_concurrency,
     check_goldens,
-    check_trials,
 )
 from toolgrade.cases import AnyCase, LLMTestCase
 from toolgrade.errors import ConfigurationError, DataFileError
@@ -162,8 +160,9 @@ async def run_evaluation_async(options: EvaluationOptions) -> Report:
 def _begun(options: EvaluationOptions, *, is_async: bool) -> Generator[Session | FileEvaluation, None, None]:
     """Begin an evaluation, and close its files at the end."""
     options.check()
-    check_concurrency(options.max_concurrency)
-    check_trials(options.trials)
+    check_positive(options.max_concurrency, "max_concurrency")
+    if options.trials is not None:
+        check_positive(options.trials, "trials")
     is_optional = options.observed_callback is not None and isinstance(options.metrics, Sequence)
     metrics: Sequence[MetricLike] = ()
     if options.metrics or not is_optional:  # the components of an app may have some
