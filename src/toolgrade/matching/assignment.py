@@ -133,7 +133,7 @@ class _Assignment:
         free = [column for column, row in enumerate(self.rows) if row == _FREE]  # whose price is 0
         distances: dict[int, int] = {}
         came_from: dict[int, int] = {}
-        settled: dict[int, int] = {}
+        final: dict[int, int] = {}
         queue: list[tuple[int, int]] = []
         row, added, end, bound = start, 0, _FREE, inf
         while True:
@@ -146,20 +146,20 @@ class _Assignment:
             limit = bound - added
             for column in [column for column, cost in enumerate(map(sub, costs, self.prices)) if cost < limit]:
                 distance = costs[column] - self.prices[column] + added
-                if column not in settled and distance < distances.get(column, bound):
+                if column not in final and distance < distances.get(column, bound):
                     distances[column], came_from[column] = distance, row
                     heappush(queue, (distance, column))
-            while queue and queue[0][1] in settled:
+            while queue and queue[0][1] in final:
                 heappop(queue)
             if not queue:
                 break
             distance, column = heappop(queue)
             if distance >= bound:
                 break
-            settled[column] = distance
+            final[column] = distance
             row = self.rows[column]
             added = distance - self.costs[row][column] + self.prices[column]
-        for column, distance in settled.items():
+        for column, distance in final.items():
             self.prices[column] += distance - int(bound)
         while end != _FREE:
             row = came_from[end]

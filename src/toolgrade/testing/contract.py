@@ -204,8 +204,8 @@ class AdapterContract(AdapterHooks):
             recorded = asyncio.run(self._cancelled(Scene(steps, [ADD, hanging.tool]), hanging))
         finally:
             hanging.release()
-        given_up = ExpectedCall("hang", {"x": 1}, "c2", status=CallStatus.CANCELLED, step=1, error=EITHER)
-        self._check_ended("arun, cancelled", recorded, [_added("c1"), given_up], RunStatus.STOPPED)
+        cancelled = ExpectedCall("hang", {"x": 1}, "c2", status=CallStatus.CANCELLED, step=1, error=EITHER)
+        self._check_ended("arun, cancelled", recorded, [_added("c1"), cancelled], RunStatus.STOPPED)
 
     def test_streamed_run(self) -> None:
         """A streamed run is recorded like any other."""
