@@ -68,7 +68,7 @@ R = TypeVar("R", bound=Recording)
 class RunRecorder(Generic[R]):
     """Base class of recorders: stores recorded runs and returns them as runs, cases and conversations.
 
-    A subclass adds recordings with `_keep` and passes those that ended to `_deliver`. It holds `_lock` while it changes
+    A subclass adds recordings with `_store` and passes those that ended to `_deliver`. It holds `_lock` while it changes
     or reads a recording, because a recorder may observe agents in several threads.
 
     Example:
@@ -81,7 +81,7 @@ class RunRecorder(Generic[R]):
         ...         builder.ended(answer)
         ...         recording = SimpleNamespace(builder=builder, run=builder.build)
         ...         with self._lock:
-        ...             self._keep(recording)
+        ...             self._store(recording)
         ...         self._deliver([recording])
         >>> recorder = ChatRecorder()
         >>> recorder.add("What is the weather in Paris?", "It is sunny.")
@@ -204,7 +204,7 @@ class RunRecorder(Generic[R]):
         """Return the conversation of a run that starts now, `None` if the framework decides."""
         return _labels.get().get(id(self), self._conversation)
 
-    def _keep(self, recording: R) -> None:
+    def _store(self, recording: R) -> None:
         """Store a recording as the newest."""
         self._recordings[id(recording)] = recording
 

@@ -140,7 +140,7 @@ class ToolCallRecorder(RunRecorder[Recording]):
                 recording.builder.warn(
                     "the recorder was not entered, so nothing was recorded; use `with record() as rec:`"
                 )
-            self._keep(recording)
+            self._store(recording)
         token = _groups.set({**_groups.get(), id(self): recording})
         status, error = RunStatus.OK, None
         try:
@@ -233,7 +233,7 @@ class ToolCallRecorder(RunRecorder[Recording]):
             earlier.requests.resumed()
             return earlier
         recording = Recording(self._label())
-        self._keep(recording)
+        self._store(recording)
         workflow: Any = instance
         self._guard("span_enter", recording, lambda: self._watcher.describe(recording, bound, workflow))
         return recording

@@ -14,10 +14,11 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, Final
 
 from toolgrade import InvalidDataError, ToolCallType, ToolSpec
-from toolgrade.capture import ABSENT, Branch, Request, RunBuilder
+from toolgrade.capture import ABSENT, Request, RunBuilder
 from toolgrade.cases import Run, RunStatus
 from toolgrade.formats import Answer, read_responses_answer, read_responses_call
 from toolgrade_openai_agents import _errors, _messages, _states
@@ -102,6 +103,12 @@ def run_from_result(
     if requests:
         builder.warn(_INCOMPLETE)
     waits = interrupted or _messages.waits_for_approval(items)
+    _record_end(builder, result, error, waits=waits)
+    return builder.build()
+
+
+def _record_end(builder: RunBuilder, result: Any, error: BaseException | None, *, waits: bool) -> None:
+    """Add how a run ended that may wait for a person."""
     if error is not None:
         if not isinstance(error, _errors.COMPLETE):
             builder.warn(_CUT_SHORT)
@@ -110,7 +117,6 @@ def run_from_result(
         builder.ended(None, status=RunStatus.STOPPED, error=_states.stop_reason(result))
     else:
         builder.ended(None if waits else _messages.answer_of(result.final_output), may_wait=waits)
-    return builder.build()
 
 
 def _check_result(result: Any, error: BaseException | None) -> None:
@@ -125,7 +131,7 @@ def _check_result(result: Any, error: BaseException | None) -> None:
 
 
 @dataclass(eq=False)
-class _Call:
+class _ItemCall:
     request: Request
     agent: str | None
     is_handoff: bool = False
@@ -133,7 +139,7 @@ class _Call:
 
 
 @dataclass(eq=False)
-class _Output:
+class _ItemOutput:
     answer: Answer
     value: Any
     """What the tool returned; `ABSENT` if only its text is stored."""
@@ -143,9 +149,9 @@ class _Items:
     """The calls and outputs in the items of a run."""
 
     def __init__(self, items: Sequence[Any]) -> None:
-        self.groups: list[list[_Call]] = [[]]
+        self.groups: list[list[_ItemCall]] = [[]]
         """The calls between one output and the next. A group need not be what one message of the model requested."""
-        self.outputs: dict[str | None, deque[_Output]] = defaultdict(deque)
+        self.outputs: dict[str | None, deque[_ItemOutput]] = defaultdict(deque)
         """The outputs by the id of their call, in order."""
         self.structured: list[Request] = []
         """The calls that carry the structured answer."""
@@ -174,7 +180,7 @@ class _Items:
         return answer is not None and any(request.id == answer.call_id for request in self.structured)
 
     def _add_output(self, item: Any, answer: Answer, value: Any) -> None:
-        self.outputs[answer.call_id].append(_Output(answer, value))
+        self.outputs[answer.call_id].append(_ItemOutput(answer, value))
         target = _messages.agent_name(getattr(item, "target_agent", None))
         if target is not None:
             for call in itertools.chain(*self.groups):
@@ -190,9 +196,11 @@ class _Items:
         # The item of a handoff that is not enabled is that of a tool.
         is_function = request.type is ToolCallType.FUNCTION and request.server is None
         target = refused_target(request.name, agent) if is_function and not is_handoff else None
-        self.groups[-1].append(_Call(request, _messages.agent_name(agent), is_handoff or target is not None, target))
+        self.groups[-1].append(
+            _ItemCall(request, _messages.agent_name(agent), is_handoff or target is not None, target)
+        )
 
-    def by_response(self, responses: Sequence[Any], builder: RunBuilder) -> Iterator[list[_Call]]:
+    def by_response(self, responses: Sequence[Any], builder: RunBuilder) -> Iterator[list[_ItemCall]]:
         """Yield the calls of each response, and then the groups of calls that no response has.
 
         A call of a response may have no item. Either it is a repetition that the SDK did not run again: it is left out,
@@ -201,7 +209,7 @@ class _Items:
         unclaimed = list(itertools.chain(*self.groups))
         earlier: list[Request] = []
         for response in responses:
-            message: list[_Call] = []
+            message: list[_ItemCall] = []
             for request in _messages.requests_in(getattr(response, "output", ())):
                 if any(_messages.same_call(request, other) for other in self.structured):
                     continue
@@ -220,11 +228,11 @@ class _Items:
         for group in self.groups:
             yield [call for call in group if call in unclaimed]
 
-    def _call_without_item(self, request: Request, message: Sequence[_Call]) -> _Call:
+    def _call_without_item(self, request: Request, message: Sequence[_ItemCall]) -> _ItemCall:
         """Return a call from a response alone; its agent is that of the calls before it in the message."""
         agent = message[0].agent if message else None
         target = self.targets.get(request.name)
-        return _Call(request, agent, is_handoff=target is not None, target=target)
+        return _ItemCall(request, agent, is_handoff=target is not None, target=target)
 
     def _is_skipped_repetition(self, request: Request, earlier: Sequence[Request]) -> bool:
         """Return whether a call repeats earlier ones and the SDK did not run it again.
@@ -235,12 +243,19 @@ class _Items:
         return _messages.is_repeated(request, earlier) and len(self.outputs[request.id]) <= count
 
 
+def history_of(items: Sequence[Any], responses: Sequence[Any], *, interrupted: bool) -> Run:
+    """Return the calls of a run that was not observed, as its items and the model's responses show them."""
+    builder = RunBuilder()
+    read_items(builder, items, responses, interrupted=interrupted)
+    builder.ended(may_wait=interrupted)
+    return builder.build()
+
+
 def read_items(
     builder: RunBuilder,
     items: Sequence[Any],
     responses: Sequence[Any],
     *,
-    scope: Branch | None = None,
     interrupted: bool = False,
     refusals: Collection[str] = (),
     context: Any = None,
@@ -251,40 +266,31 @@ def read_items(
         builder: The builder to add them to.
         items: The items of the run, in their order.
         responses: The model's responses. Without them, the calls between two outputs count as one message.
-        scope: The branch in which the run took place.
         interrupted: The run waits for a person. Then outputs without a call are left out without a warning.
         refusals: The texts of guardrails that kept calls from running.
         context: The context of the run, which remembers the calls that a person rejected.
     """
     read = _Items(items)
-    if read.tools:
-        builder.offered(read.tools, scope=scope, all_known=False)
+    builder.offered(read.tools, all_known=False)
     messages = [message for message in read.by_response(responses, builder) if message]
     for message in messages:
-        builder.model_asked([call.request for call in message], scope=scope, agent=message[0].agent)
-        handoff = _accepted_handoff(message, read, is_last=message is messages[-1])
-        for call in message:
-            if call.is_handoff:
-                builder.handed_off(to=call.target, request=call.request, took_place=call is handoff)
+        builder.model_asked([call.request for call in message], agent=message[0].agent)
+        accepted = _accepted_handoff(message, read, is_last=message is messages[-1])
+        for call in filter(attrgetter("is_handoff"), message):
+            builder.handed_off(to=call.target, request=call.request, took_place=call is accepted)
         for call in message:
             outputs = read.outputs.get(call.request.id)
             if outputs:
-                output = outputs.popleft()
-                text = output.answer.content
-                is_rejected = (
-                    output.answer.approved is False
-                    or _errors.is_refusal(text)
-                    or (isinstance(text, str) and text in refusals)
-                    or _is_rejected(context, call.request)
-                )
-                _record_output(builder, call, output, is_rejected=is_rejected, scope=scope)
-    unmatched = sum(len(outputs) for outputs in read.outputs.values())
+                answer = outputs[0].answer
+                is_rejected = _is_refused(answer, refusals) or _is_rejected(context, call.request)
+                _record_output(builder, call, outputs.popleft(), is_rejected=is_rejected)
+    unmatched = sum(map(len, read.outputs.values()))
     if unmatched and not interrupted:
         builder.warn(f"{unmatched} results answer no call of the run; they were left out")
-    return [call.request for message in messages for call in message]
+    return [call.request for call in itertools.chain(*messages)]
 
 
-def _accepted_handoff(message: Sequence[_Call], read: _Items, *, is_last: bool) -> _Call | None:
+def _accepted_handoff(message: Sequence[_ItemCall], read: _Items, *, is_last: bool) -> _ItemCall | None:
     """Return the handoff of a message that took place; `None` if none did."""
     handoffs = [call for call in message if call.is_handoff]
     for call in handoffs:
@@ -296,34 +302,43 @@ def _accepted_handoff(message: Sequence[_Call], read: _Items, *, is_last: bool) 
     return unanswered[0] if unanswered and not is_last else None
 
 
-def _record_output(
-    builder: RunBuilder, call: _Call, output: _Output, *, is_rejected: bool, scope: Branch | None
-) -> None:
+def _record_output(builder: RunBuilder, call: _ItemCall, output: _ItemOutput, *, is_rejected: bool) -> None:
     """Add the execution of a call, if its tool ran in this process, and what the model was shown of it."""
     answer, request = output.answer, call.request
     text = answer.content if isinstance(answer.content, str) else None
-    unknown_tool = text is not None and text.startswith(f"Tool {request.name!r} not found.")
+    unknown_tool = _messages.is_of_unknown(answer, request)
     error = answer.error if answer.failed else _errors.default_error_text(text)
-    is_local_tool = not (request.ran or request.type is ToolCallType.HOSTED or unknown_tool or is_rejected)
+    is_local_tool = not any((request.ran, request.type is ToolCallType.HOSTED, unknown_tool, is_rejected))
     # Two outputs without an error come from no tool: that of a handoff, and a person's approval (`approved` is true).
     is_tool_output = error is not None or not (call.is_handoff or answer.approved)
     if is_local_tool and is_tool_output:
-        key = f"read-{next(_keys)}"
-        arguments = request.arguments if isinstance(request.arguments, dict) else None
-        builder.tool_started(key, request.name, arguments, request=request, scope=scope)
-        if error is not None:
-            builder.tool_failed(key, error)
-        else:
-            value = answer.content if output.value is ABSENT else _messages.plain_output(output.value, text)
-            builder.tool_ended(key, value)
+        _record_execution(builder, request, output, error)
     if not answer.approved:  # an approval is not an output; that of the call may follow
         builder.result_shown(
             answer.content,
             request=request,
-            failed=answer.failed or unknown_tool or is_rejected or error is not None,
+            failed=any((answer.failed, unknown_tool, is_rejected, error is not None)),
             error=answer.error,
             unknown_tool=unknown_tool,
         )
+
+
+def _record_execution(builder: RunBuilder, request: Request, output: _ItemOutput, error: str | None) -> None:
+    """Add the execution of a call whose tool ran in this process."""
+    key, content = f"read-{next(_keys)}", output.answer.content
+    arguments = request.arguments if isinstance(request.arguments, dict) else None
+    builder.tool_started(key, request.name, arguments, request=request)
+    if error is not None:
+        builder.tool_failed(key, error)
+    else:
+        text = content if isinstance(content, str) else None
+        builder.tool_ended(key, content if output.value is ABSENT else _messages.plain_output(output.value, text))
+
+
+def _is_refused(answer: Answer, refusals: Collection[str]) -> bool:
+    """Return whether an output says that somebody refused the call: a person, the SDK, or a guardrail."""
+    text = answer.content
+    return answer.approved is False or _errors.is_refusal(text) or (isinstance(text, str) and text in refusals)
 
 
 def _is_rejected(context: Any, request: Request) -> bool:

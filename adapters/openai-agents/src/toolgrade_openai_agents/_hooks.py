@@ -9,7 +9,7 @@ from agents import RunHooks
 from agents.lifecycle import RunHooksBase
 
 if TYPE_CHECKING:
-    from toolgrade_openai_agents._watcher import Watcher
+    from toolgrade_openai_agents._watcher import RunWatcher
 
 HOOK_NAMES: Final = tuple(name for name in dir(RunHooksBase) if name.startswith("on_"))
 """The hooks that the installed SDK has; a later release may have more."""
@@ -18,7 +18,7 @@ HOOK_NAMES: Final = tuple(name for name in dir(RunHooksBase) if name.startswith(
 class RecordingHooks(RunHooks[Any]):
     """Reports each hook to a watcher, and then calls the user's hooks with the same arguments."""
 
-    def __init__(self, observe: Callable[..., Any], watcher: Watcher, hooks: Any) -> None:
+    def __init__(self, observe: Callable[..., Any], watcher: RunWatcher, hooks: Any) -> None:
         """Store the recorder's `observe`, which makes an observation without raising, the watcher, and the hooks."""
         self._observe = observe
         self._watcher = watcher

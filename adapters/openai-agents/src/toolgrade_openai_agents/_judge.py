@@ -96,14 +96,19 @@ class _ModelJudge:
             conversation_id=None,
             prompt=None,
         )
-        parts = [part for item in response.output for part in getattr(item, "content", None) or []]
-        refusals = [part.refusal for part in parts if getattr(part, "type", None) == "refusal"]
-        texts = [part.text for part in parts if getattr(part, "type", None) == "output_text"]
-        fields: dict[str, Any] = {"refusal": "\n".join(refusals)} if refusals else {"text": "".join(texts)}
-        request_id = getattr(response, "request_id", None)  # missing in the oldest releases
-        if isinstance(request_id, str):
-            fields["request_id"] = request_id
-        return Reply(**fields, usage=_usage(response), attempts=max(1, response.usage.requests))
+        return _reply(response)
+
+
+def _reply(response: ModelResponse) -> Reply:
+    """Return what a response says."""
+    parts = [part for item in response.output for part in getattr(item, "content", None) or []]
+    refusals = [part.refusal for part in parts if getattr(part, "type", None) == "refusal"]
+    texts = [part.text for part in parts if getattr(part, "type", None) == "output_text"]
+    fields: dict[str, Any] = {"refusal": "\n".join(refusals)} if refusals else {"text": "".join(texts)}
+    request_id = getattr(response, "request_id", None)  # missing in the oldest releases
+    if isinstance(request_id, str):
+        fields["request_id"] = request_id
+    return Reply(**fields, usage=_usage(response), attempts=max(1, response.usage.requests))
 
 
 def _usage(response: ModelResponse) -> dict[str, int]:

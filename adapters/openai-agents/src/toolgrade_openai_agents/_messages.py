@@ -124,6 +124,11 @@ def new_results(items: Any) -> list[tuple[Any, Answer]]:
     return results[::-1]
 
 
+def is_of_unknown(answer: Answer, request: Request) -> bool:
+    """Return whether a result is the SDK's answer to a call of a tool that its agent does not have."""
+    return str(answer.content).startswith(f"Tool {request.name!r} not found.")
+
+
 def waits_for_approval(items: Sequence[Any]) -> bool:
     """Return whether the last item asks for approval of a hosted MCP server's call."""
     return bool(items) and field_of(raw_item(items[-1]), "type") == "mcp_approval_request"
@@ -140,14 +145,19 @@ def plain_output(output: object, text: object) -> object:
     if part is not None:
         return part
     if isinstance(output, (list, tuple)):
-        parts = [_part(item) for item in output]
-        if output and all(isinstance(item, str) for item in parts):
-            return "".join(str(item) for item in parts)
-        return [output[index] if item is None else item for index, item in enumerate(parts)]
+        return _plain_parts(output)
     is_data = output is None or isinstance(output, _DATA) or _is_dataclass(output)
     if is_data and not isinstance(output, BaseException):
         return output
     return text if isinstance(text, str) else str(output)
+
+
+def _plain_parts(output: Sequence[object]) -> object:
+    """Return a list that a tool returned: as one text if all of its items are text parts."""
+    parts = [_part(item) for item in output]
+    if output and all(isinstance(item, str) for item in parts):
+        return "".join(map(str, parts))
+    return [output[index] if item is None else item for index, item in enumerate(parts)]
 
 
 def _part(value: object) -> object:

@@ -8,7 +8,7 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
-from toolgrade_openai_agents._watcher import Watcher
+from toolgrade_openai_agents._watcher import RunWatcher
 
 
 class RunObserver(Protocol):
@@ -17,19 +17,19 @@ class RunObserver(Protocol):
     def begin(self, agent: Any, input: Any, options: dict[str, Any]) -> ObservedRun | None:
         """Begin to observe a run; `None` if that fails."""
 
-    def offered(self, watcher: Watcher, agent: Any, tools: Any) -> None:
+    def offered(self, watcher: RunWatcher, agent: Any, tools: Any) -> None:
         """Note the tools that an agent collected."""
 
-    def tool_raised(self, watcher: Watcher, context: Any, error: Any) -> None:
+    def tool_raised(self, watcher: RunWatcher, context: Any, error: Any) -> None:
         """Note the exception of a tool, which the SDK is about to replace by a text."""
 
-    def finished(self, watcher: Watcher, result: Any) -> None:
+    def finished(self, watcher: RunWatcher, result: Any) -> None:
         """Note the result of a run."""
 
-    def failed(self, watcher: Watcher, error: BaseException) -> None:
+    def failed(self, watcher: RunWatcher, error: BaseException) -> None:
         """Note the exception that ended a run."""
 
-    def follow(self, watcher: Watcher, result: Any) -> None:
+    def follow(self, watcher: RunWatcher, result: Any) -> None:
         """Observe a streamed run until its task ends."""
 
     def missed(self, agent: Any) -> None:
@@ -40,7 +40,7 @@ class ObservedRun(NamedTuple):
     """A run that a recorder observes, and the options with which the SDK is to run it."""
 
     recorder: RunObserver
-    watcher: Watcher
+    watcher: RunWatcher
     options: dict[str, Any]
 
 

@@ -18,9 +18,9 @@ from toolgrade_openai_agents import _mcp, _messages, _states, _wrapping
 from toolgrade_openai_agents._errors import error_text
 from toolgrade_openai_agents._hooks import RecordingHooks
 from toolgrade_openai_agents._observed_run import Attachment, ObservedRun, current_run
-from toolgrade_openai_agents._run_tree import Recording
+from toolgrade_openai_agents._run_tree import RunnerRecording
 from toolgrade_openai_agents._runner import attach, attached, detach, replacement
-from toolgrade_openai_agents._watcher import Watcher, paused_run
+from toolgrade_openai_agents._watcher import RunWatcher, paused_run
 
 if TYPE_CHECKING:
     import asyncio
@@ -32,7 +32,7 @@ _MISSED: Final = (
 )
 
 
-class Recorder(RunRecorder[Recording]):
+class Recorder(RunRecorder[RunnerRecording]):
     """Records runs of OpenAI Agents: those inside `with record()`, and those begun by its own `run` methods.
 
     One recorder may observe any number of runs at once, in threads and tasks. It never disturbs a run: an error inside
@@ -75,10 +75,10 @@ class Recorder(RunRecorder[Recording]):
             ConfigurationError: `limit` is not a whole number of at least 1.
         """
         super().__init__(sink=sink, limit=limit, conversation=conversation)
-        self._inner: list[Recording] = []
-        self._paused: list[Watcher] = []
-        self._by_result: dict[int, tuple[weakref.ref[Any], weakref.ref[Recording]]] = {}
-        self._by_response: dict[str, tuple[str, weakref.ref[Recording]]] = {}
+        self._inner: list[RunnerRecording] = []
+        self._paused: list[RunWatcher] = []
+        self._by_result: dict[int, tuple[weakref.ref[Any], weakref.ref[RunnerRecording]]] = {}
+        self._by_response: dict[str, tuple[str, weakref.ref[RunnerRecording]]] = {}
         """The conversation that a run with a response goes on with, and the run itself, by id of the response."""
 
     @property
@@ -133,7 +133,9 @@ class Recorder(RunRecorder[Recording]):
 
     # For the runner and the hooks: none of these raises
 
-    def observe(self, watcher: Watcher | None, where: str, note: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def observe(
+        self, watcher: RunWatcher | None, where: str, note: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> Any:
         """Call a method that notes something, and return its result; an error in it becomes a warning."""
         try:
             with self._lock:
@@ -145,37 +147,37 @@ class Recorder(RunRecorder[Recording]):
     def begin(self, agent: Any, input: Any, options: dict[str, Any]) -> ObservedRun | None:
         """Begin to observe a run; `None` if that fails."""
         watcher = self.observe(None, "the beginning of a run", self._watcher_for, input, options)
-        if not isinstance(watcher, Watcher):
+        if not isinstance(watcher, RunWatcher):
             return None
         replacement.acquire()
         self.observe(watcher, "the beginning of a run", self._describe, watcher, agent, input, options)
         changed = self.observe(watcher, "the beginning of a run", self._with_hooks, watcher, options)
         return ObservedRun(self, watcher, options if changed is None else changed)
 
-    def offered(self, watcher: Watcher, agent: Any, tools: Any) -> None:
+    def offered(self, watcher: RunWatcher, agent: Any, tools: Any) -> None:
         """Note the tools that an agent collected, and wrap what reports no failure on its own."""
         self.observe(watcher, "the tools of an agent", watcher.offered, agent, tools)
         self.observe(watcher, "the tools of an agent", self._wrap, watcher, agent, tools)
 
-    def tool_raised(self, watcher: Watcher, context: Any, error: Any) -> None:
+    def tool_raised(self, watcher: RunWatcher, context: Any, error: Any) -> None:
         """Note the exception of a tool, which the SDK is about to replace by a text."""
         if isinstance(error, BaseException):
             call_id = getattr(context, "tool_call_id", "")
             self.observe(watcher, "a tool's error", watcher.tool_raised, context, call_id, error)
 
-    def finished(self, watcher: Watcher, result: Any) -> None:
+    def finished(self, watcher: RunWatcher, result: Any) -> None:
         """Note the result of a run, which ended or waits for a person."""
         self.observe(watcher, "the end of a run", watcher.finished, result)
         self.observe(watcher, "the end of a run", self._remember, watcher, result)
         self._release(watcher)
 
-    def failed(self, watcher: Watcher, error: BaseException) -> None:
+    def failed(self, watcher: RunWatcher, error: BaseException) -> None:
         """Note the exception that ended a run."""
         self.observe(watcher, "the end of a run", watcher.failed, error)
         self.observe(watcher, "the end of a run", self._remember, watcher, error)
         self._release(watcher)
 
-    def follow(self, watcher: Watcher, result: Any) -> None:
+    def follow(self, watcher: RunWatcher, result: Any) -> None:
         """Observe a streamed run, which goes on in a task of its own."""
         self.observe(watcher, "a stream", self._remember, watcher, result)
         if self.observe(watcher, "a stream", self._follow, watcher, result) is None:
@@ -188,7 +190,7 @@ class Recorder(RunRecorder[Recording]):
 
     # Inside
 
-    def _watcher_for(self, input: Any, options: dict[str, Any]) -> Watcher:
+    def _watcher_for(self, input: Any, options: dict[str, Any]) -> RunWatcher:
         """Return the watcher of a run that begins: of a tool's run, of the paused run it goes on with, or a new one."""
         outer = current_run.get()
         inner = False
@@ -204,13 +206,13 @@ class Recorder(RunRecorder[Recording]):
             paused = paused_run(self._paused, input, conversation)
             if paused is not None:
                 return paused
-        recording = Recording.begin(conversation, inner=inner)
+        recording = RunnerRecording.begin(conversation, inner=inner)
         if inner:
             self._inner.append(recording)
             del self._inner[: -self._limit]
         else:
-            self._keep(recording)
-        return Watcher(recording)
+            self._store(recording)
+        return RunWatcher(recording)
 
     def _continued(self, options: dict[str, Any]) -> str | None:
         """Return the conversation of the run that had the response which a new run continues."""
@@ -223,7 +225,7 @@ class Recorder(RunRecorder[Recording]):
             recording.builder.conversation_id = conversation
         return conversation
 
-    def _remember(self, watcher: Watcher, result: Any) -> None:
+    def _remember(self, watcher: RunWatcher, result: Any) -> None:
         """Remember which run a result or an exception is of, for as long as the program has it."""
         if watcher.scope is None and not watcher.recording.inner:
             key = id(result)
@@ -231,7 +233,7 @@ class Recorder(RunRecorder[Recording]):
             with suppress(TypeError):  # exceptions of Python itself take no weak references
                 self._by_result[key] = weakref.ref(result, forget), weakref.ref(watcher.recording)
 
-    def _describe(self, watcher: Watcher, agent: Any, input: Any, options: dict[str, Any]) -> None:
+    def _describe(self, watcher: RunWatcher, agent: Any, input: Any, options: dict[str, Any]) -> None:
         watcher.session = options.get("session")
         if not _states.is_state(input):
             watcher.began(input, agent, options.get("run_config"))
@@ -243,7 +245,7 @@ class Recorder(RunRecorder[Recording]):
             watcher.began(_states.state_input(input), agent, options.get("run_config"))
             watcher.continues(_states.state_items(input), _states.state_responses(input))
 
-    def _with_hooks(self, watcher: Watcher, options: dict[str, Any]) -> dict[str, Any]:
+    def _with_hooks(self, watcher: RunWatcher, options: dict[str, Any]) -> dict[str, Any]:
         """Return the options of a run with hooks that report to the watcher."""
         hooks = options.get("hooks")
         if hooks is not None and not isinstance(hooks, RunHooksBase):
@@ -256,14 +258,14 @@ class Recorder(RunRecorder[Recording]):
             return options
         return {**options, "hooks": RecordingHooks(self.observe, watcher, hooks)}
 
-    def _wrap(self, watcher: Watcher, agent: Any, tools: Any) -> None:
+    def _wrap(self, watcher: RunWatcher, agent: Any, tools: Any) -> None:
         for tool in tools:
             if getattr(tool, "timeout_error_function", None) is not None:
                 watcher.wrap(tool, "timeout_error_function", _reporting_timeouts)
         for server in getattr(agent, "mcp_servers", None) or ():
             watcher.wrap(server, "call_tool", functools.partial(_mcp.reporting_call_tool, report=_report_mcp_error))
 
-    def _follow(self, watcher: Watcher, result: Any) -> bool:
+    def _follow(self, watcher: RunWatcher, result: Any) -> bool:
         # A weak reference, so that recording does not keep a result alive that the program has dropped.
         reference = weakref.ref(result)
         events = type(result).stream_events
@@ -289,11 +291,11 @@ class Recorder(RunRecorder[Recording]):
         task.add_done_callback(functools.partial(self._stream_ended, watcher, reference))
         return True
 
-    def _stream_ended(self, watcher: Watcher, reference: weakref.ref[Any], task: asyncio.Task[Any]) -> None:
+    def _stream_ended(self, watcher: RunWatcher, reference: weakref.ref[Any], task: asyncio.Task[Any]) -> None:
         self.observe(watcher, "the end of a stream", watcher.stream_ended, reference(), task)
         self._release(watcher)
 
-    def _release(self, watcher: Watcher) -> None:
+    def _release(self, watcher: RunWatcher) -> None:
         """Restore what was replaced for a run, and deliver its recording."""
         replacement.release()
         self.observe(watcher, "what was wrapped for a run", _wrapping.unwrap, watcher.wrapped)
@@ -310,7 +312,7 @@ class Recorder(RunRecorder[Recording]):
         except Exception as error:  # noqa: BLE001 - a recorder never raises into the agent
             self._fault(watcher, "a sink", error)
 
-    def _chain(self, watcher: Watcher) -> None:
+    def _chain(self, watcher: RunWatcher) -> None:
         """Note the conversation of a run that ended, and its responses, which later runs may continue."""
         # Some sessions have no id before their first request.
         watcher.builder.conversation_id = watcher.builder.conversation_id or _states.session_id(watcher.session)
@@ -320,14 +322,14 @@ class Recorder(RunRecorder[Recording]):
         while len(self._by_response) > self._limit:
             del self._by_response[next(iter(self._by_response))]
 
-    def _goes_on(self, recording: Recording) -> bool:
+    def _goes_on(self, recording: RunnerRecording) -> bool:
         return recording.open_inside > 0
 
-    def _drop(self, recording: Recording) -> bool:
+    def _drop(self, recording: RunnerRecording) -> bool:
         self._paused = [watcher for watcher in self._paused if watcher.recording is not recording]
         return super()._drop(recording)
 
-    def _fault(self, watcher: Watcher | None, where: str, error: Exception) -> None:
+    def _fault(self, watcher: RunWatcher | None, where: str, error: Exception) -> None:
         """Warn that the recorder failed, on the run if there is one."""
         try:
             text = f"the recorder failed at {where}, so something may be missing: {error_text(error)}"

@@ -7,8 +7,8 @@ method is called by the recorder, which holds its lock and turns errors into war
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -18,14 +18,14 @@ from toolgrade.capture import ABSENT, Branch, Outcome, Request, RunBuilder
 from toolgrade.cases import RunStatus
 from toolgrade.formats import Answer, read_responses_answer
 from toolgrade_openai_agents import _errors, _messages, _states, _tools, _wrapping
-from toolgrade_openai_agents._from_result import is_accepted_handoff, read_items
-from toolgrade_openai_agents._run_tree import Recording, ToolRun, now
+from toolgrade_openai_agents._from_result import history_of, is_accepted_handoff
+from toolgrade_openai_agents._run_tree import LocalRun, RunnerRecording, SameId, now
 
 _WITHOUT_RESULT: Final = ("message", "function_call", "reasoning")
 """Types of the usual items of a model, which hold neither results nor tools."""
 
 
-class Watcher:
+class RunWatcher:
     """Observes a recorded run, or one inside a tool of it.
 
     Attributes:
@@ -44,7 +44,7 @@ class Watcher:
         session: The session of the run.
     """
 
-    def __init__(self, recording: Recording, scope: int | None = None) -> None:
+    def __init__(self, recording: RunnerRecording, scope: int | None = None) -> None:
         """Begin without observations."""
         self.recording = recording
         self.builder: RunBuilder = recording.builder
@@ -66,22 +66,15 @@ class Watcher:
         self._answer: Any = None
         self._paused_items: list[Any] = []
         self._requests: list[Request] = []
-        self._unknown: list[Request] = []
-        self._handed_over: list[Request] = []
+        self._by_id: dict[str | None, SameId] = {}
+        """The requests of the newest message that has the id."""
         self._offered: dict[int, tuple[Any, dict[str, Any]]] = {}
         """The tools of each agent by name; it holds the agent, since an id may be reused once an object is gone."""
         self._last_message: list[Request] = []
-        self._running: list[ToolRun] = []
-        self._runs_by_id: dict[str, ToolRun] = {}
-        self._tool_spans: dict[int, tuple[Any, int]] = {}
-        """The span and the key of each tool run; the span is held, since an id may be reused once an object is gone."""
-        self._result_items: dict[str | None, Any] = {}
-        """The items of the results that the model was shown, by the id of the call."""
-        self._call_ids: dict[int, str | None] = {}
-        self._exceptions: dict[int, BaseException] = {}
-        self._mcp_errors: dict[int, str] = {}
+        self._runs: dict[int, LocalRun] = {}
+        self._running: list[LocalRun] = []
         self._servers_by_tool: dict[str, str] = {}
-        self._nested: list[Watcher] = []
+        self._nested: list[RunWatcher] = []
         self._model_name: str | None = None
 
     # Beginning
@@ -105,36 +98,39 @@ class Watcher:
 
     def continues(self, items: Sequence[Any], responses: Sequence[Any]) -> None:
         """Note the items and responses of the unobserved run that this run goes on with."""
-        self._requests += read_items(self.builder, items, responses, scope=self.place, interrupted=True)
+        history = history_of(items, responses, interrupted=True)
+        self._requests += self.builder.continue_from(history, scope=self.place)
 
-    def watch_inside(self, key: int, input: object) -> Watcher:
+    def watch_inside(self, key: int, input: object) -> RunWatcher:
         """Return the watcher of a run that a tool starts, or of the paused run that the tool goes on with."""
         if _states.is_state(input):
             # Some releases start the tool again when the run goes on: as another execution of the same call.
-            call_id = self._call_ids.get(key)
-            keys = {key, *(other for other, other_id in self._call_ids.items() if call_id and other_id == call_id)}
+            call_id = self._runs[key].call_id
+            keys = {key, *(run.key for run in self._runs.values() if call_id and run.call_id == call_id)}
             paused = [nested for nested in self._nested if nested.scope in keys and nested.paused]
             same = paused_run(paused, input) or (paused[0] if len(paused) == 1 else None)
             if same is not None:
                 return same
-        self._nested.append(Watcher(self.recording, key))
+        self._nested.append(RunWatcher(self.recording, key))
         return self._nested[-1]
 
     def ended_with(self, items: Sequence[Any]) -> bool:
         """Return whether the run paused with just these items; equal items of another run do not count."""
         return bool(items) and bool(self._paused_items) and items[0] is self._paused_items[0]
 
+    def waits_for(self, calls: Sequence[str], question: str | None) -> bool:
+        """Return whether the run paused with these fingerprints of waiting calls, after this question."""
+        return self.waiting == calls and _messages.question_of(self.input) == question
+
     def offered(self, agent: Any, tools: Iterable[Any]) -> None:
         """Note the tools that an agent offers its model."""
         tools = list(tools)
         _, earlier = self._offered.get(id(agent), (None, {}))
         # The SDK collects the tools before each request for the model: mostly they are those of the request before.
-        if earlier and len(tools) == len(earlier) and all(map(operator.is_, tools, earlier.values())):
+        if earlier and list(map(id, tools)) == list(map(id, earlier.values())):
             return
-        for tool in tools:
-            server = _tools.mcp_server(agent, tool)
-            if server is not None:
-                self._servers_by_tool[_tools.tool_name(tool)] = server
+        servers = ((_tools.tool_name(tool), _tools.mcp_server(agent, tool)) for tool in tools)
+        self._servers_by_tool.update((name, server) for name, server in servers if server is not None)
         self._offered[id(agent)] = agent, {_tools.tool_name(tool): tool for tool in tools}
         tools = [tool for tool in tools if earlier.get(_tools.tool_name(tool)) is not tool]
         specs = [spec for spec in (_tools.spec_of(agent, tool) for tool in tools) if spec is not None]
@@ -162,7 +158,7 @@ class Watcher:
         if self._requests:
             for item, answer in _messages.new_results(input_items):
                 self._add_result(answer)
-                self._result_items[_tools.field_of(item, "call_id")] = item
+                self._same(_tools.field_of(item, "call_id")).result = item
 
     def on_llm_end(self, context: Any, agent: Any, response: Any, **_more: Any) -> None:
         """Note the calls that the model requested, and its usage."""
@@ -174,18 +170,7 @@ class Watcher:
         if isinstance(response_id, str) and response_id:
             self.response_ids.append(response_id)
         self.builder.model_used(_messages.model_name(agent, None) or self._model_name, _messages.usage_of(response))
-        self._last_message = requests
-        self._release_ids({request.id for request in requests})
-        self._requests += requests
-        self._unknown += [request for request in requests if self._is_unknown(request, agent)]
-        targets = _tools.handoff_targets(agent) if requests else {}
-        for request in requests:
-            # A handoff that is not enabled gives way to a tool of its name.
-            is_tool = (
-                request.type is not ToolCallType.FUNCTION or request.server or self._is_offered(request.name, agent)
-            )
-            if request.name in targets and not is_tool:
-                self._add_handoff(request, targets[request.name], took_place=False)
+        self._add_requests(requests, agent)
         for item in output:
             if getattr(item, "type", None) not in _WITHOUT_RESULT:
                 self._add_listed_tools(item)
@@ -195,16 +180,15 @@ class Watcher:
 
     def on_handoff(self, context: Any, from_agent: Any, to_agent: Any, **_more: Any) -> None:
         """Note that control passed to another agent, by the first of the message's requests to do so."""
-        targets = _tools.handoff_targets(from_agent)
-        to = _messages.agent_name(to_agent)
+        targets, to = _tools.handoff_targets(from_agent), _messages.agent_name(to_agent)
         # A run that goes on from a stored state has not seen the message, but the requests in the state.
         for candidates in (self._last_message, self._requests[::-1]):
             requests = [request for request in candidates if request.name in targets]
             # Others of the message may lead to agents that are not enabled, or the handoff chooses the agent itself.
             requests = [request for request in requests if targets[request.name] == to] or requests
             if requests:
-                self._handed_over.append(requests[0])
-                self._add_handoff(requests[0], to or targets[requests[0].name], took_place=True)
+                self._same(requests[0].id).handed_over = True
+                self.builder.handed_off(to=to or targets[requests[0].name], request=requests[0])
                 return
 
     def on_tool_start(self, context: Any, agent: Any, tool: Any, **_more: Any) -> None:
@@ -227,8 +211,7 @@ class Watcher:
         error = self._error_of(run, result)
         run.failed = error is not None
         if run.failed:
-            raised = self._exceptions.get(run.key, error)
-            refused = _errors.is_refused_input(_tools.tool_name(tool), raised, result)
+            refused = _errors.is_refused_input(_tools.tool_name(tool), run.exception or error, result)
             self.builder.tool_failed(run.key, error, ran=not refused, at=now())
         else:
             output = ABSENT if _tools.has_output_item(tool) else _messages.plain_output(result, ABSENT)
@@ -243,17 +226,16 @@ class Watcher:
 
     def tool_raised(self, context: Any, call_id: str, error: BaseException) -> None:
         """Note the exception of a tool, which the SDK is about to replace by a text."""
-        run = next((run for run in self._running if run.context is context), None) or self._runs_by_id.get(call_id)
+        run = next((run for run in self._running if run.context is context), None)
+        run = run or self._same(call_id).run
         if run is not None:
-            self._exceptions[run.key] = error
+            run.exception = error
 
     def mcp_failed(self, text: str | None) -> None:
         """Note the error of the MCP server of the current tool; `None` if its last call succeeded."""
         key = self.enclosing(None)
-        if key is not None and text is None:
-            self._mcp_errors.pop(key, None)
-        elif key is not None and text is not None:
-            self._mcp_errors[key] = text
+        if key is not None:
+            self._runs[key].server_error = text
 
     def enclosing(self, context: Any) -> int | None:
         """Return the key of the tool that the caller runs in; `None` outside of any tool.
@@ -261,25 +243,26 @@ class Watcher:
         Args:
             context: The `context` of a run that begins here; agents that serve as tools pass on their tool's context.
         """
-        span = _states.current_span()
-        parent = getattr(span, "parent_id", None)
-        for run in self._running:
-            if span is not None and run.span is span:
-                return run.key
-        for run in self._running:
-            # Without tracing, all spans have the id "no-op".
-            if isinstance(parent, str) and parent != "no-op" and parent == getattr(run.span, "span_id", None):
-                return run.key
-        if id(span) in self._tool_spans and self.builder.is_open:  # a task that the tool left behind
-            return self._tool_spans[id(span)][1]
+        run = self._run_around(_states.current_span())
         call_id = getattr(context, "tool_call_id", None)
-        if not isinstance(call_id, str) or not call_id:
+        if run is None and isinstance(call_id, str) and call_id:
+            run = self._same(call_id).run
+            if run is None and any(request.id == call_id for request in self._requests):
+                # It began before the run was interrupted.
+                run = self._start(None, context, call_id, None, name=getattr(context, "tool_name", ""))
+        return None if run is None else run.key
+
+    def _run_around(self, span: Any) -> LocalRun | None:
+        """Return the tool run that a span is of, or is inside of."""
+        if span is None:
             return None
-        if call_id in self._runs_by_id:
-            return self._runs_by_id[call_id].key
-        if any(request.id == call_id for request in self._requests):  # it began before the run was interrupted
-            return self._start(None, context, call_id, None, name=getattr(context, "tool_name", "")).key
-        return None
+        parent = getattr(span, "parent_id", None)
+        if not isinstance(parent, str) or parent == "no-op":  # without tracing, all spans have this id
+            parent = span
+        run = _first(self._running, lambda run: run.span is span, lambda run: getattr(run.span, "span_id", 0) == parent)
+        if run is None and self.builder.is_open and _states.is_tool_span(span):  # a task that the tool left behind
+            run = _first(reversed(self._runs.values()), lambda run: run.span is span)
+        return run
 
     # End
 
@@ -290,11 +273,7 @@ class Watcher:
         interrupted = bool(interruptions)
         self._complete(items, list(getattr(result, "raw_responses", ()) or ()), interrupted=interrupted)
         if interrupted:
-            # What ran and has no result in the items waits for a person.
-            answers = [read_responses_answer(_messages.raw_item(item)) for item in items]
-            answered = {answer.call_id for answer in answers if answer is not None}
-            for run in [run for run in self._running if run.call_id not in answered]:
-                self._suspend(run)
+            self._suspend_unanswered(items)
         self.paused = interrupted or _messages.waits_for_approval(items)
         self._paused_items = items if self.paused else []
         if self.paused:  # else no state is of this run
@@ -303,17 +282,18 @@ class Watcher:
             answer = None if self.paused else _messages.answer_of(getattr(result, "final_output", None))
             self.builder.ended(answer, may_wait=self.paused, at=now())
 
+    def _suspend_unanswered(self, items: Sequence[Any]) -> None:
+        """Suspend the tools that ran and have no result in the items: they wait for a person."""
+        answers = [read_responses_answer(_messages.raw_item(item)) for item in items]
+        answered = {answer.call_id for answer in answers if answer is not None}
+        for run in [run for run in self._running if run.call_id not in answered]:
+            self._suspend(run)
+
     def failed(self, error: BaseException) -> None:
         """Note the exception that ended the run, also on the calls that it concerns."""
         data = getattr(error, "run_data", None)
         self._complete(list(getattr(data, "new_items", ()) or ()), list(getattr(data, "raw_responses", ()) or ()))
-        unknown = _errors.unknown_tool_name(error)
-        for request in self._last_message:
-            if request.name == unknown:
-                self._add_failure(request, str(error), unknown_tool=True)
-                unknown = None  # the exception is of the first one
-            elif request in self._unknown:
-                self._add_failure(request, None, unknown_tool=True)
+        self._mark_unknown(error)
         if type(error).__name__ == "ToolInputGuardrailTripwireTriggered":
             self._refused(error)
         if self._running and _errors.may_come_from_tool(error):
@@ -325,6 +305,15 @@ class Watcher:
             )
         if self.scope is None:
             self.builder.ended(None, status=_errors.status_of(error), error=_errors.error_text(error), at=now())
+
+    def _mark_unknown(self, error: BaseException) -> None:
+        """Mark the calls of unknown tools in the message whose calls ended the run."""
+        name = _errors.unknown_tool_name(error)
+        named = next((request for request in self._last_message if request.name == name), None)
+        for request in self._last_message:
+            if request is named or request in self._same(request.id).unknown:
+                text = str(error) if request is named else None
+                self._add_failure(request, text, unknown_tool=True)
 
     def stream_read(self, result: Any) -> None:
         """Note that a stream was read to its end, which may be before its task ends."""
@@ -365,15 +354,26 @@ class Watcher:
                 requests.append(request)
         return requests
 
-    def _release_ids(self, ids: Collection[str | None]) -> None:
-        """Forget what became of earlier calls with these ids, which a new message uses again."""
-        if not ids:
-            return
-        for call_id in ids:
-            self._runs_by_id.pop(call_id or "", None)
-            self._result_items.pop(call_id, None)
-        self._unknown = [request for request in self._unknown if request.id not in ids]
-        self._handed_over = [request for request in self._handed_over if request.id not in ids]
+    def _add_requests(self, requests: list[Request], agent: Any) -> None:
+        """Note the requests of a new message, which may use the ids of earlier ones again."""
+        self._last_message = requests
+        self._requests += requests
+        for call_id in {request.id for request in requests}:
+            self._by_id[call_id] = SameId([request for request in requests if request.id == call_id])
+        targets = _tools.handoff_targets(agent) if requests else {}
+        for request in requests:
+            if self._is_unknown(request, agent):
+                self._same(request.id).unknown.append(request)
+            # A handoff that is not enabled gives way to a tool of its name.
+            is_tool = (
+                request.type is not ToolCallType.FUNCTION or request.server or self._is_offered(request.name, agent)
+            )
+            if request.name in targets and not is_tool:
+                self.builder.handed_off(to=targets[request.name], request=request, took_place=False)
+
+    def _same(self, call_id: str | None) -> SameId:
+        """Return the requests of the newest message that has an id, and what became of them."""
+        return self._by_id.setdefault(call_id, SameId())
 
     def _add_listed_tools(self, item: Any) -> None:
         specs = _tools.listed_tools(item)
@@ -384,40 +384,32 @@ class Watcher:
         """Note the result that the model is shown of a call; an approval is none."""
         if answer.approved:
             return
-        run = self._runs_by_id.get(answer.call_id or "")
-        if run is not None and answer.failed and not run.failed:
-            run.failed = True
-            self.builder.tool_failed(run.key, answer.error)
-        missing, name = self._missing_tool(answer, run), answer.name
-        if missing is not None:
-            run, name = None, missing
-        elif run is not None and any(request.id == answer.call_id for request in self._unknown):
-            name = _tools.tool_name(run.tool)
-        # Some releases show one result for equal calls of an unknown tool that share an id.
-        equal = [request for request in self._unknown if (request.id, request.name) == (answer.call_id, missing)]
-        for _ in equal or (answer,):
-            self.builder.result_shown(
-                answer.content,
-                call_id=answer.call_id,
-                name=name,
-                failed=answer.failed or not (ran or run is not None or self._is_accepted_handoff(answer)),
-                error=answer.error,
-                unknown_tool=missing is not None,
-                scope=self.place,
-                ran=ran,
-                reformatted=reformatted,
-            )
+        same = self._same(answer.call_id)
+        if same.run is not None and answer.failed and not same.run.failed:
+            same.run.failed = True
+            self.builder.tool_failed(same.run.key, answer.error)
+        missing = _missing_in(same, answer)
+        for request in missing:
+            self._add_failure(request, answer.error, answer.content, unknown_tool=True)
+        if missing:
+            return
+        succeeded = ran or same.has_run or is_accepted_handoff(answer)
+        self.builder.result_shown(
+            answer.content,
+            request=same.known or None,
+            call_id=answer.call_id,
+            name=answer.name,
+            scope=self.place,
+            failed=answer.failed or not succeeded,
+            error=answer.error,
+            ran=ran,
+            reformatted=reformatted,
+        )
 
-    def _missing_tool(self, answer: Answer, run: ToolRun | None) -> str | None:
-        """Return the unknown tool that a result is of; a call that ran may have the same id in the same message."""
-        for request in self._unknown:
-            is_named = str(answer.content).startswith(f"Tool {request.name!r} not found.")
-            if request.id == answer.call_id and (run is None or is_named):
-                return request.name
-        return None
-
-    def _add_handoff(self, request: Request, to: str, *, took_place: bool) -> None:
-        self.builder.handed_off(to=to, request=request, took_place=took_place)
+    def _add_failure(
+        self, request: Request, error: str | None, content: object = ABSENT, *, unknown_tool: bool = False
+    ) -> None:
+        self.builder.result_shown(content, request=request, failed=True, error=error, unknown_tool=unknown_tool)
 
     def _is_offered(self, name: str, agent: Any) -> bool:
         """Return whether an agent is known to have a tool of this name, which is not a handoff."""
@@ -434,112 +426,96 @@ class Watcher:
             return False
         return not self._is_offered(request.name, agent) and request.name not in _tools.handoff_targets(agent)
 
-    def _is_accepted_handoff(self, answer: Answer) -> bool:
-        """Return whether an output is the SDK's answer to a handoff that took place."""
-        return any(request.id == answer.call_id for request in self._handed_over) or is_accepted_handoff(answer)
-
-    def _add_failure(self, request: Request, error: str | None, *, unknown_tool: bool = False) -> None:
-        self.builder.result_shown(
-            ABSENT,
-            call_id=request.id,
-            failed=True,
-            error=error,
-            unknown_tool=unknown_tool,
-            scope=self.place,
-        )
-
     def _complete(self, items: Sequence[Any], responses: Sequence[Any], *, interrupted: bool = False) -> None:
         """Add what the result holds and no hook reported."""
         if self.has_no_hooks:
-            self._requests += read_items(self.builder, items, responses, scope=self.place, interrupted=interrupted)
+            history = history_of(items, responses, interrupted=interrupted)
+            self._requests += self.builder.continue_from(history, scope=self.place)
             return
-        ids = [request.id for request in self._requests]
-        for item in items:
-            raw = _messages.raw_item(item)
+        counts = Counter(request.id for request in self._requests)
+        for raw in map(_messages.raw_item, items):
             if getattr(raw, "type", None) in _WITHOUT_RESULT:
                 continue
             call_id = _tools.field_of(raw, "call_id")
-            if call_id in self._result_items and self._result_items[call_id] == raw and ids.count(call_id) == 1:
+            if counts[call_id] == 1 and self._same(call_id).result == raw:
                 continue
             self._add_listed_tools(raw)
             answer = read_responses_answer(raw)
-            if answer is not None and ids.count(answer.call_id) == 1:
-                run = self._runs_by_id.get(answer.call_id or "")
+            if answer is not None and counts[answer.call_id] == 1:
+                run = self._same(answer.call_id).run
                 self._add_result(answer, reformatted=run is None or not _tools.has_output_item(run.tool))
 
     # Running tools
 
-    def _start(self, tool: Any, context: Any, call_id: str | None, agent: Any, *, name: str | None = None) -> ToolRun:
+    def _start(self, tool: Any, context: Any, call_id: str | None, agent: Any, *, name: str | None = None) -> LocalRun:
         name = _tools.tool_name(tool) if name is None else name
-        call_id = call_id or self._next_id(name)
-        run = ToolRun(next(self.recording.keys), call_id, tool, context, _states.current_span())
+        requests = self._same(call_id).requests if call_id else self._next_requests(name)
+        if not call_id and requests:
+            call_id = requests[0].id
+        run = LocalRun(next(self.recording.keys), call_id, tool, context, _states.current_span())
+        # The SDK's own tools are requested under other names than their objects have.
+        name = requests[0].name if len(requests) == 1 else name
         self.builder.tool_started(
             run.key,
             ToolSpec(name=name, server=self._servers_by_tool.get(name)) if name else name,
             _tools.arguments_of(tool, context),
+            request=requests or None,
             call_id=call_id,
             scope=self.place,
             agent=_messages.agent_name(agent),
             at=now(),
         )
         self._running.append(run)
-        if _states.is_tool_span(run.span):
-            self._tool_spans[id(run.span)] = run.span, run.key
-        self._call_ids[run.key] = call_id
+        self._runs[run.key] = run
         if call_id is not None:
-            self._runs_by_id[call_id] = run
+            self._same(call_id).run = run
         return run
 
-    def _next_id(self, name: str) -> str | None:
-        """Return the id of the first call of this name that did not run yet, for hooks that name no call."""
+    def _next_requests(self, name: str) -> list[Request]:
+        """Return the first request of this name that did not run yet, for hooks that name no call."""
         for request in self._requests:
-            if request.name == name and request.id not in self._runs_by_id and _messages.has_own_result(request):
-                return request.id
-        return None
+            if request.name == name and request.id and self._waits(request):
+                return [request]
+        return []
 
-    def _find_run(self, context: Any, tool: Any) -> ToolRun | None:
+    def _waits(self, request: Request) -> bool:
+        """Return whether nothing ran for a request, whose tool runs in this process."""
+        return _messages.has_own_result(request) and self._same(request.id).run is None
+
+    def _find_run(self, context: Any, tool: Any) -> LocalRun | None:
         """Return the tool run that a hook reports on, by the best evidence that the release offers."""
         span, call_id = _states.current_span(), getattr(context, "tool_call_id", None)
-        same_call: ToolRun | None = None
-        same_span: ToolRun | None = None
-        for run in self._running:
-            if call_id and run.context is context:
-                return run
-            if same_span is None and span is not None and run.span is span:
-                same_span = run
-            if same_call is None and (run.call_id == call_id if call_id else run.tool is tool):
-                same_call = run
-        return same_span or same_call
+        return _first(
+            self._running,
+            lambda run: bool(call_id) and run.context is context,
+            lambda run: span is not None and run.span is span,
+            lambda run: run.call_id == call_id if call_id else run.tool is tool,
+        )
 
-    def _error_of(self, run: ToolRun, result: object) -> str | None:
+    def _error_of(self, run: LocalRun, result: object) -> str | None:
         """Return the error of a tool as precisely as it can be seen; `None` if the tool succeeded."""
-        if run.key in self._mcp_errors:
-            return self._mcp_errors[run.key]
-        if run.key in self._exceptions:
-            return _errors.error_text(self._exceptions[run.key])
+        if run.server_error is not None:
+            return run.server_error
+        if run.exception is not None:
+            return _errors.error_text(run.exception)
         text = _errors.span_error(run.span)
         if text is not None:
             return text or (result if isinstance(result, str) else None) or "the tool failed"
         return _errors.default_error_text(result)
 
-    def _close(self, run: ToolRun) -> None:
+    def _close(self, run: LocalRun) -> None:
         if run in self._running:
             self._running.remove(run)
-        self._exceptions.pop(run.key, None)
-        self._mcp_errors.pop(run.key, None)
+        run.exception = run.server_error = run.context = None
 
-    def _suspend(self, run: ToolRun) -> None:
+    def _suspend(self, run: LocalRun) -> None:
         self.builder.tool_failed(run.key, None, outcome=Outcome.SUSPENDED)
         if run in self._running:
             self._running.remove(run)
 
     def _refused(self, error: BaseException) -> None:
         """Mark the call that a guardrail kept from running; the exception does not name it."""
-        waiting = [
-            request
-            for request in self._last_message
-            if _messages.has_own_result(request) and request.id not in self._runs_by_id
-        ]
+        waiting = [request for request in self._last_message if self._waits(request)]
         if len(waiting) > 1:
             self.builder.warn(f"a guardrail refused one of {len(waiting)} calls; the first is marked")
         if waiting:
@@ -547,44 +523,54 @@ class Watcher:
 
     def _blame_tool(self, error: BaseException) -> None:
         """Mark the tool that ended the run with its exception: by its span, by name, or as the only one."""
-        raised = (error, _errors.tool_exception(error))
-        suspects = [run for run in self._running if self._exceptions.get(run.key) in raised]
-        suspects = suspects or [run for run in self._running if _errors.span_error(run.span) is not None]
-        suspects = suspects or [run for run in self._running if f" {_tools.tool_name(run.tool)}: " in str(error)]
-        suspects = suspects or (self._running[:] if len(self._running) == 1 else [])
+        cause = _errors.tool_exception(error)
+        tests: list[Callable[[LocalRun], bool]] = [
+            lambda run: run.exception in (error, cause),
+            lambda run: _errors.span_error(run.span) is not None,
+            lambda run: f" {_tools.tool_name(run.tool)}: " in str(error),
+            lambda _: len(self._running) == 1,
+        ]
+        suspects = next(filter(None, ([run for run in self._running if test(run)] for test in tests)), [])
         if len(suspects) > 1:
             self.builder.warn(f"one of {len(suspects)} calls that ran at once ended the run; the first is marked")
-        if suspects:
-            cause = _errors.tool_exception(error)
-            refused = _errors.is_refused_input(_tools.tool_name(suspects[0].tool), cause, None)
-            self.builder.tool_failed(suspects[0].key, _errors.error_text(cause), ran=not refused, at=now())
-            self._close(suspects[0])
+        for run in suspects[:1]:
+            refused = _errors.is_refused_input(_tools.tool_name(run.tool), cause, None)
+            self.builder.tool_failed(run.key, _errors.error_text(cause), ran=not refused, at=now())
+            self._close(run)
 
 
-def paused_run(watchers: Iterable[Watcher], state: Any, conversation: str | None = None) -> Watcher | None:
+def _first(runs: Iterable[LocalRun], *tests: Callable[[LocalRun], bool]) -> LocalRun | None:
+    """Return the first run of the first test that any run passes."""
+    runs = list(runs)
+    return next((run for test in tests for run in runs if test(run)), None)
+
+
+def _missing_in(same: SameId, answer: Answer) -> list[Request]:
+    """Return the requests of an unknown tool that a result answers; a call that ran may have the same id."""
+    names = [one.name for one in same.unknown if same.run is None or _messages.is_of_unknown(answer, one)]
+    # Some releases show one result for equal calls of an unknown tool that share an id.
+    return [one for one in same.unknown if one.name in names[:1]]
+
+
+def paused_run(watchers: Iterable[RunWatcher], state: Any, conversation: str | None = None) -> RunWatcher | None:
     """Return the paused run that a state continues; `None` if none fits.
 
     The state of a result has its items. One that was stored and loaded has other objects: then the question, the
     waiting calls, the calls and results before, and the conversation decide, in this order. Of runs that are equal in
     all of these the oldest goes on, with a warning.
     """
-    watchers = list(watchers)
-    items = _states.state_items(state)
-    for watcher in reversed(watchers):
-        if watcher.ended_with(items):
-            return watcher
-    question = _messages.question_of(_states.state_input(state))
+    watchers, items = list(watchers), _states.state_items(state)
+    same = [watcher for watcher in watchers if watcher.ended_with(items)]
+    if same:
+        return same[-1]
     waiting, history = sorted(_states.fingerprints(state.get_interruptions())), _states.fingerprints(items)
-    fitting = [
-        watcher
-        for watcher in watchers
-        if waiting and watcher.waiting == waiting and _messages.question_of(watcher.input) == question
-    ]
-    for narrower in (
-        [watcher for watcher in fitting if watcher.history == history],
-        [watcher for watcher in fitting if watcher.builder.conversation_id == conversation],
+    question = _messages.question_of(_states.state_input(state))
+    fitting = [watcher for watcher in watchers if waiting and watcher.waits_for(waiting, question)]
+    for test in (
+        lambda watcher: watcher.history == history,
+        lambda watcher: watcher.builder.conversation_id == conversation,
     ):
-        fitting = [watcher for watcher in fitting if watcher in narrower] or fitting
+        fitting = list(filter(test, fitting)) or fitting
     if len(fitting) > 1:
         text = f"{len(fitting)} waiting runs fit the resumed state, with equal calls and results"
         for watcher in fitting:  # each may have what belongs to another

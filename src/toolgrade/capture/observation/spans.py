@@ -388,7 +388,7 @@ class ObserveRecorder(RunRecorder[Record]):
         record = Record(self, span.overrides, span.observable, builder, is_run=True)
         span.records.append(record)
         with self._lock:
-            self._keep(record)
+            self._store(record)
 
     def finished(self, record: Record) -> None:
         """Deliver a finished run; a sink that fails does not disturb the agent."""
