@@ -12,7 +12,7 @@ from li_agents import add, agent, asks, summaries
 from llama_index.core.instrumentation import get_dispatcher
 
 from toolgrade_llama_index import ToolCallRecorder, record, run_case
-from toolgrade_llama_index._listening import Listener
+from toolgrade_llama_index._listening import RecorderListener
 
 ADDED = asks(("add", {"a": 1, "b": 2}, "c1"))
 ONE_CALL = [("add", {"a": 1, "b": 2}, "c1", 3)]
@@ -70,10 +70,10 @@ def test_one_pair_of_handlers() -> None:
 
 def test_cost_of_many_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Concurrent `run_case` cost in proportion to their number: no recorder receives the spans of another one."""
-    begin = Listener.__init__
+    begin = RecorderListener.__init__
     received = 0
 
-    def counting(self: Listener, entered: Callable[..., None], *others: Any, **options: Any) -> None:
+    def counting(self: RecorderListener, entered: Callable[..., None], *others: Any, **options: Any) -> None:
         def count(*span: Any) -> None:
             nonlocal received
             received += 1
@@ -87,7 +87,7 @@ def test_cost_of_many_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         assert all(summaries(case.tools_called or []) == ONE_CALL for case in cases)
         return (received - before) / count
 
-    monkeypatch.setattr(Listener, "__init__", counting)
+    monkeypatch.setattr(RecorderListener, "__init__", counting)
     alone, many = asyncio.run(spans_of_each(1)), asyncio.run(spans_of_each(40))
 
     assert alone == many > 0

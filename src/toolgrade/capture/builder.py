@@ -35,9 +35,9 @@ from toolgrade.capture.call_builder import (
 )
 from toolgrade.capture.input_parts import texts_in
 from toolgrade.capture.records import (
+    Attempt,
     Branch,
     CallRecord,
-    Execution,
     Key,
     ModelResult,
     Outcome,
@@ -109,7 +109,7 @@ class RunBuilder:
         self._may_wait = False
         self._root = CallRecord(name="run", order=(0, 0), scope=None, origin=CallOrigin.CODE)
         self._calls: list[CallRecord] = []
-        self._by_key: dict[Key | None, tuple[CallRecord, Execution]] = {}
+        self._by_key: dict[Key | None, tuple[CallRecord, Attempt]] = {}
         self._by_request: dict[int, CallRecord] = {}
         """Calls by the `id` of their request, which each of them holds."""
         self._by_id: dict[str, list[CallRecord]] = {}
@@ -461,7 +461,7 @@ class RunBuilder:
                 received = _without_injected(received, call, spec.input_schema)
         if key in self._by_key:
             self.warn(f"two executions have the key {key!r}; later observations of the first go to the second")
-        execution = Execution(key, received, at)
+        execution = Attempt(key, received, at)
         call.executions += (execution,)
         self._by_key[key] = call, execution
 
@@ -756,7 +756,7 @@ class RunBuilder:
 
     def _add_provider_execution(self, call: CallRecord, output: object, error: str | None) -> None:
         """Add an execution by the provider, of which only the end is observable."""
-        execution = Execution(f"{call.order}", None, None, _outcome_of(error))
+        execution = Attempt(f"{call.order}", None, None, _outcome_of(error))
         execution.output, execution.error = self._field_value(output, call, "output"), error
         call.executions += (execution,)
         if error is None and execution.output is ABSENT:
@@ -772,7 +772,7 @@ class RunBuilder:
             self.warn("a call without the name of a tool was recorded as '(unnamed)'")
         return name or "(unnamed)"
 
-    def _execution(self, key: Key, event: str) -> tuple[CallRecord, Execution] | None:
+    def _execution(self, key: Key, event: str) -> tuple[CallRecord, Attempt] | None:
         record = self._by_key.get(key)
         if record is None:
             self.warn(f"a tool {event} that never started; it is not in the record")

@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from toolgrade._internal.json import JsonObject
 from toolgrade._internal.model import drop_none
-from toolgrade.calls import CallOrigin, CallStatus, ToolCall, ToolCallType
-from toolgrade.calls import Execution as ExecutionRecord
-from toolgrade.capture.records import CallRecord, Execution, ModelResult, Outcome, Request
+from toolgrade.calls import CallOrigin, CallStatus, Execution, ToolCall, ToolCallType
+from toolgrade.capture.records import Attempt, CallRecord, ModelResult, Outcome, Request
 from toolgrade.matching.json_compare import ABSENT, json_equal
 
 # Python 3.11 takes five times as long to look up a member of an enumeration as a name of the module.
@@ -99,11 +98,11 @@ def _build_call(call: CallRecord, state: RunState, step: int | None) -> ToolCall
     if output is not ABSENT:
         fields["output"] = output
     # A live run may be built again, so that each run gets its own copies of arguments and outputs.
-    return ToolCall(execution=ExecutionRecord(**execution), **fields)
+    return ToolCall(execution=Execution(**execution), **fields)
 
 
 def _execution_fields(
-    call: CallRecord, last: Execution, status: CallStatus, output: object, arguments: JsonObject
+    call: CallRecord, last: Attempt, status: CallStatus, output: object, arguments: JsonObject
 ) -> JsonObject:
     """Return the fields of an execution that were observed.
 
@@ -139,11 +138,11 @@ def _identity(call: CallRecord) -> JsonObject:
     return fields
 
 
-def _has_run(executions: Iterable[Execution]) -> bool:
+def _has_run(executions: Iterable[Attempt]) -> bool:
     return any(execution.ran for execution in executions)
 
 
-def _output(last: Execution, result: ModelResult) -> Any:  # noqa: ANN401 - a JSON value
+def _output(last: Attempt, result: ModelResult) -> Any:  # noqa: ANN401 - a JSON value
     """Return the value that the tool returned, else the text that the model received; `ABSENT` without either."""
     return last.output if last.outcome is _RETURNED and last.output is not ABSENT else result.content
 
@@ -177,7 +176,7 @@ def _optional_fields(call: CallRecord, state: RunState, missing: list[str]) -> J
     return fields | _times(call.executions)
 
 
-def _times(executions: Iterable[Execution]) -> JsonObject:
+def _times(executions: Iterable[Attempt]) -> JsonObject:
     """Return the start of the first attempt, and the duration to the end of the last."""
     timed = [execution for execution in executions if execution.started_at is not None]
     if not timed:
@@ -189,7 +188,7 @@ def _times(executions: Iterable[Execution]) -> JsonObject:
 _DEFAULTS: Final[JsonObject] = {"attempts": 1, "origin": CallOrigin.MODEL, "children": [], "not_captured": []}
 
 
-_NO_EXECUTION: Final = Execution("", None, None)
+_NO_EXECUTION: Final = Attempt("", None, None)
 """Takes the place of a missing execution, so that its fields need no check."""
 _NO_RESULT: Final = ModelResult(ABSENT, failed=False)
 
@@ -288,7 +287,7 @@ def _error_of_result(call: CallRecord, result: ModelResult) -> str | None:
 
 def record_of(call: ToolCall, order: tuple[int, int], scope: CallRecord) -> CallRecord:
     """Return the record of a call of an earlier run, without its children; it gives the same call again."""
-    how = call.execution or ExecutionRecord()
+    how = call.execution or Execution()
     arguments = call.input_parameters if call.captured("input_parameters") else None
     requested = arguments if how.requested_parameters is None else how.requested_parameters
     record = CallRecord(call.name, order, scope, how.origin, requested if how.origin is _MODEL else None)
@@ -306,10 +305,10 @@ def record_of(call: ToolCall, order: tuple[int, int], scope: CallRecord) -> Call
     return record
 
 
-def _past_executions(call: ToolCall, how: ExecutionRecord, arguments: JsonObject | None) -> tuple[Execution, ...]:
+def _past_executions(call: ToolCall, how: Execution, arguments: JsonObject | None) -> tuple[Attempt, ...]:
     """Return the executions of a call: all but the last one are only known by their number."""
     outcome = Outcome.SUSPENDED if how.status is CallStatus.PENDING else _OUTCOMES.get(how.status, Outcome.ERROR)
-    attempts = [Execution(f"earlier {n}", arguments, how.started_at, Outcome.ERROR) for n in range(how.attempts)]
+    attempts = [Attempt(f"earlier {n}", arguments, how.started_at, Outcome.ERROR) for n in range(how.attempts)]
     last = attempts[-1]
     last.outcome, last.error, last.artifact = outcome, how.error, how.artifact
     last.output = call.output if "output" in call.model_fields_set else ABSENT
@@ -318,7 +317,7 @@ def _past_executions(call: ToolCall, how: ExecutionRecord, arguments: JsonObject
     return tuple(attempts)
 
 
-def _past_result(call: ToolCall, how: ExecutionRecord) -> ModelResult | None:
+def _past_result(call: ToolCall, how: Execution) -> ModelResult | None:
     """Return what the model received, `None` if that is not known, or is what the tool returned."""
     content = how.model_output if "model_output" in how.model_fields_set else ABSENT
     if how.executed or how.status in _WITHOUT_RESULT:

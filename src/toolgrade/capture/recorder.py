@@ -68,8 +68,8 @@ R = TypeVar("R", bound=Recording)
 class RunRecorder(Generic[R]):
     """Base class of recorders: stores recorded runs and returns them as runs, cases and conversations.
 
-    A subclass adds recordings with `_store` and passes those that ended to `_deliver`. It holds `_lock` while it changes
-    or reads a recording, because a recorder may observe agents in several threads.
+    A subclass adds recordings with `_add`, and passes those that ended to `_deliver`. It holds `_lock` while it
+    changes or reads a recording, because a recorder may observe agents in several threads.
 
     Example:
         >>> from types import SimpleNamespace
@@ -81,7 +81,7 @@ class RunRecorder(Generic[R]):
         ...         builder.ended(answer)
         ...         recording = SimpleNamespace(builder=builder, run=builder.build)
         ...         with self._lock:
-        ...             self._store(recording)
+        ...             self._add(recording)
         ...         self._deliver([recording])
         >>> recorder = ChatRecorder()
         >>> recorder.add("What is the weather in Paris?", "It is sunny.")
@@ -204,7 +204,7 @@ class RunRecorder(Generic[R]):
         """Return the conversation of a run that starts now, `None` if the framework decides."""
         return _labels.get().get(id(self), self._conversation)
 
-    def _store(self, recording: R) -> None:
+    def _add(self, recording: R) -> None:
         """Store a recording as the newest."""
         self._recordings[id(recording)] = recording
 

@@ -112,7 +112,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class Execution:
+class Attempt:
     """One execution of a tool.
 
     Attributes:
@@ -187,7 +187,7 @@ class CallRecord:
     invalid: bool = False
     request_error: str | None = None
     reasoning: str | None = None
-    executions: tuple[Execution, ...] = ()
+    executions: tuple[Attempt, ...] = ()
     result: ModelResult | None = None
     handoff_to: str | None = None
     is_handoff: bool = False
@@ -208,7 +208,7 @@ class CallRecord:
         return self.is_structured_answer and not self.executions
 
     @property
-    def last(self) -> Execution | None:
+    def last(self) -> Attempt | None:
         """The latest execution, which decides how the call ended."""
         return self.executions[-1] if self.executions else None
 

@@ -228,7 +228,7 @@ class TraceRecorder(RunRecorder[LiveTrace]):
             trace.builder.resumed()
             return trace
         trace = self._traces[trace_id] = LiveTrace(trace_id, self, self._label())
-        self._store(trace)
+        self._add(trace)
         if trace_id in self._passed_on:
             self._forget(trace_id)
             trace.warn("earlier spans of the trace are of a run that the recorder no longer has; these came later")
@@ -322,7 +322,7 @@ class TraceRecorder(RunRecorder[LiveTrace]):
                     self._forget(recording.id)
                     self._traces[recording.id] = recording
                     self._stored_spans += len(recording.spans)
-                    self._store(recording)
+                    self._add(recording)
                     self._runs = None
             raise
 

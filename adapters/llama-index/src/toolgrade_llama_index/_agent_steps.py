@@ -12,7 +12,7 @@ from llama_index.core.agent.workflow.workflow_events import AgentOutput, ToolCal
 from toolgrade.calls import ToolCallType
 from toolgrade.capture import Branch, RunBuilder
 from toolgrade_llama_index._messages import requests_of
-from toolgrade_llama_index._results import Result, result_of
+from toolgrade_llama_index._results import ToolReturn, result_of
 
 Key: TypeAlias = str
 """The id of one execution of a tool within a run."""
@@ -33,7 +33,7 @@ class _Handoff:
 
     key: Key
     target: str
-    result: Result
+    result: ToolReturn
     at: datetime | None
 
     @property
@@ -124,7 +124,7 @@ class AgentSteps:
             result = handoff.result
             if handoff is not accepted:
                 text = str(result.model_output) if handoff.is_refused else _OVERTAKEN
-                result = Result(None, result.model_output, error=text)
+                result = ToolReturn(None, result.model_output, error=text)
             self._end(handoff.key, result, handoff.at)
             self.builder.handed_off(to=handoff.target, key=handoff.key, took_place=handoff is accepted)
 
@@ -133,7 +133,7 @@ class AgentSteps:
         for place in list(self._handoffs):
             self.step_began(None, place)
 
-    def _end(self, key: Key, result: Result, at: datetime | None) -> None:
+    def _end(self, key: Key, result: ToolReturn, at: datetime | None) -> None:
         self.builder.tool_ended(
             key, result.output, model_output=result.model_output, error=result.error, artifact=result.artifact, at=at
         )

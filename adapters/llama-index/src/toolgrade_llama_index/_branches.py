@@ -35,30 +35,30 @@ _AMBIGUOUS_BRANCH: Final = (
 _numbers: Final = count(1)
 
 
-class Branch:
+class ProgramBranch:
     """One task, one thread, or one execution of a workflow's step.
 
     Attributes:
-        strand: Identifies it, as a `strand` of `RunBuilder`; equal for all passes of a step.
+        key: Identifies it, as the key of a `Branch`; equal for all passes of a step.
         parent: The branch that started it.
         step: The pass of a step that it belongs to; `None` outside of workflows.
         calls: The tools that code has run in this step, in all its passes.
         repeated: Those that this pass, from its beginning, has not run again yet.
     """
 
-    def __init__(self, parent: Branch | None, *, is_step: bool = False) -> None:
+    def __init__(self, parent: ProgramBranch | None, *, is_step: bool = False) -> None:
         """Begin a branch in the current task or thread."""
-        self.strand = f"branch {next(_numbers)}"
+        self.key = f"branch {next(_numbers)}"
         self.parent = parent
-        self.step: Branch | None = self if is_step else None if parent is None else parent.step
-        self.calls: list[_StepCall] = []
-        self.repeated: list[_StepCall] = []
+        self.step: ProgramBranch | None = self if is_step else None if parent is None else parent.step
+        self.calls: list[_CodeCall] = []
+        self.repeated: list[_CodeCall] = []
         self._place = weakref.ref(_current_place())
 
-    def next_pass(self) -> Branch:
+    def next_pass(self) -> ProgramBranch:
         """Return the same step, started again from its beginning in the current task or thread."""
-        branch = Branch(self.parent, is_step=True)
-        branch.strand, branch.calls, branch.repeated = self.strand, self.calls, list(self.calls)
+        branch = ProgramBranch(self.parent, is_step=True)
+        branch.key, branch.calls, branch.repeated = self.key, self.calls, list(self.calls)
         return branch
 
     @property
@@ -67,13 +67,13 @@ class Branch:
         return self._place() is _current_place()
 
     def lineage(self) -> list[str]:
-        """Return the strands of the branch and of those that started it, the nearest first."""
-        strands: list[str] = []
-        branch: Branch | None = self
+        """Return the keys of the branch and of those that started it, the nearest first."""
+        keys: list[str] = []
+        branch: ProgramBranch | None = self
         while branch is not None:
-            strands.append(branch.strand)
+            keys.append(branch.key)
             branch = branch.parent
-        return strands
+        return keys
 
 
 def equal_values(first: object, second: object) -> bool:
@@ -84,7 +84,7 @@ def equal_values(first: object, second: object) -> bool:
         return False
 
 
-_branch: ContextVar[Branch | None] = ContextVar("toolgrade_llama_index_branch", default=None)
+_branch: ContextVar[ProgramBranch | None] = ContextVar("toolgrade_llama_index_branch", default=None)
 
 
 def _current_place() -> asyncio.Task[Any] | threading.Thread:
@@ -96,12 +96,12 @@ def _current_place() -> asyncio.Task[Any] | threading.Thread:
     return threading.current_thread() if task is None else task
 
 
-def current_branch() -> Branch:
+def current_branch() -> ProgramBranch:
     """Return the branch of the current task or thread."""
     branch = _branch.get()
     if branch is None or not branch.is_here:
         # Tasks and threads begin with a copy of the context in which they were started.
-        branch = Branch(branch)
+        branch = ProgramBranch(branch)
         _branch.set(branch)
     return branch
 
@@ -111,8 +111,8 @@ class Steps:
 
     def __init__(self) -> None:
         """Begin without steps."""
-        self._senders: dict[int, tuple[weakref.ref[Event], Branch]] = {}
-        self._receivers: dict[tuple[int, str], tuple[weakref.ref[Event], Branch]] = {}
+        self._senders: dict[int, tuple[weakref.ref[Event], ProgramBranch]] = {}
+        self._receivers: dict[tuple[int, str], tuple[weakref.ref[Event], ProgramBranch]] = {}
 
     def entered(self, method: str, event: Event) -> None:
         """Make the execution of a step the current branch."""
@@ -123,7 +123,7 @@ class Steps:
         else:
             sender = self._senders.get(id(event))
             is_known = sender is not None and sender[0]() is event
-            branch = Branch(sender[1] if sender is not None and is_known else _branch.get(), is_step=True)
+            branch = ProgramBranch(sender[1] if sender is not None and is_known else _branch.get(), is_step=True)
         self._receivers[id(event), method] = weakref.ref(event), branch
         _branch.set(branch)
 
@@ -138,7 +138,7 @@ class Steps:
 
 
 @dataclass(slots=True, eq=False)
-class _StepCall:
+class _CodeCall:
     """A tool that code ran in a step of a workflow, and runs again whenever the step begins again."""
 
     request: Request
@@ -158,10 +158,9 @@ class _OpenRequest:
     order: tuple[int, int]
     """Number of the model's message, negated, and position in it: the newest message comes first."""
     scope: str | None
-    branch: Branch
-    name: str
+    branch: ProgramBranch
     arguments: Any
-    id: str | None = None
+    """A copy: the tool may change what it receives."""
     state: _State = "open"
 
     def fit(self, arguments: dict[str, Any]) -> int | None:
@@ -171,13 +170,17 @@ class _OpenRequest:
         """
         if not isinstance(self.arguments, dict):
             return None
-        is_equal = equal_values(self.arguments, arguments)
-        is_part = all(
-            name in arguments and equal_values(value, arguments[name]) for name, value in self.arguments.items()
-        )
-        if not is_equal and not is_part:
-            return None
-        return (0 if is_equal else 1) + (0 if self.state == "open" else 2)
+        repeated = 0 if self.state == "open" else 2
+        if equal_values(self.arguments, arguments):
+            return repeated
+        shared = {name: arguments[name] for name in self.arguments if name in arguments}
+        return 1 + repeated if equal_values(self.arguments, shared) else None
+
+    def may_start(self, name: str, scope: str | None, call_id: str | None) -> bool:
+        """Return whether an execution of this tool, or of this id, may begin here."""
+        if (self.request.name, self.scope) != (name, scope) or self.state == "running":
+            return False
+        return not call_id or self.request.id == call_id
 
 
 class OpenRequests:
@@ -187,11 +190,11 @@ class OpenRequests:
         """Begin without requests."""
         self._requests: list[_OpenRequest] = []
         self._running: dict[str, _OpenRequest] = {}
-        self._step_calls: dict[str, tuple[_StepCall, Branch | None]] = {}
+        self._step_calls: dict[str, tuple[_CodeCall, ProgramBranch | None]] = {}
         """What runs in steps, by the execution."""
-        self._waiting_steps: dict[str, Branch] = {}
+        self._waiting_steps: dict[str, ProgramBranch] = {}
         """Steps with a call that waits for a person."""
-        self._left: list[_StepCall] = []
+        self._left: list[_CodeCall] = []
         """What such steps ran when the run was left; a resumed run begins them again."""
         self._messages = 0
 
@@ -200,79 +203,68 @@ class OpenRequests:
         self._messages += 1
         branch = current_branch()
         for index, request in enumerate(requests):
-            arguments = copy.deepcopy(request.arguments)
             order = -self._messages, index
-            self._requests.append(_OpenRequest(request, order, scope, branch, request.name, arguments, request.id))
+            self._requests.append(_OpenRequest(request, order, scope, branch, copy.deepcopy(request.arguments)))
 
     def started(
         self, execution: str, name: str, arguments: dict[str, Any], scope: str | None, call_id: str | None = None
     ) -> tuple[Request | None, str]:
         """Return the request that a tool carries out, if it is known, and a warning, which may be empty."""
-        candidates = [
-            request
-            for request in self._requests
-            if request.name == name and request.scope == scope and request.state != "running"
-        ]
-        if call_id:
-            candidates = [request for request in candidates if request.id == call_id]
+        candidates = [request for request in self._requests if request.may_start(name, scope, call_id)]
         here = current_branch()
         repeated = self._repeated(here, candidates, name, arguments, is_nested=scope is not None)
         request, warning = (repeated.request, "") if repeated else self._choose(here, candidates, execution, arguments)
         if here.step is not None:
             request = request or Request(name, id=call_id)
-            call = repeated or _StepCall(request, name, _copy(arguments), scope is not None)
-            if call not in here.step.calls:
-                here.step.calls.append(call)
-            self._step_calls[execution] = call, here.step
+            repeated = repeated or _CodeCall(request, name, _copy(arguments), scope is not None)
+            self._step_calls[execution] = repeated, here.step
+            if repeated not in here.step.calls:
+                here.step.calls.append(repeated)
         return request, warning.format(name=name)
 
     def _choose(
-        self, here: Branch, candidates: list[_OpenRequest], execution: str, arguments: dict[str, Any]
+        self, here: ProgramBranch, candidates: list[_OpenRequest], execution: str, arguments: dict[str, Any]
     ) -> tuple[Request | None, str]:
         """Return the one of these requests that an execution carries out, and a warning."""
-        if not candidates:
-            return None, ""
-        ranks = {strand: rank for rank, strand in enumerate(here.lineage())}
+        distances = {key: distance for distance, key in enumerate(here.lineage())}
         own: list[tuple[int, _OpenRequest]] = []
         inner: list[tuple[int, _OpenRequest]] = []
         other: list[tuple[int, _OpenRequest]] = []
         for request in candidates:
-            if request.branch.strand in ranks:
-                own.append((ranks[request.branch.strand], request))
-            elif here.strand in request.branch.lineage():
-                inner.append((len(ranks), request))
+            if request.branch.key in distances:
+                own.append((distances[request.branch.key], request))
+            elif here.key in request.branch.lineage():
+                inner.append((len(distances), request))
             else:
                 other.append((0, request))
-        chosen = _best([*own, *inner], arguments)
-        warning = ""
+        chosen, warning = _best([*own, *inner], arguments), ""
         if chosen is None:
             chosen, is_ambiguous = _newest(own)
             warning = _AMBIGUOUS_MESSAGE if is_ambiguous else ""
         chosen = chosen or _best(other, arguments) or _only([*inner, *other])
-        if chosen is None:
-            is_open = any(request.state == "open" for request in candidates)
-            return None, _AMBIGUOUS_BRANCH if is_open else ""
-        chosen.state = "running"
-        self._running[execution] = chosen
-        return chosen.request, warning
+        if chosen is not None:
+            chosen.state = "running"
+            self._running[execution] = chosen
+            return chosen.request, warning
+        is_open = any(request.state == "open" for request in candidates)
+        return None, _AMBIGUOUS_BRANCH if is_open else ""
 
     def _repeated(
         self,
-        here: Branch,
+        here: ProgramBranch,
         candidates: list[_OpenRequest],
         name: str,
         arguments: dict[str, Any],
         *,
         is_nested: bool,
-    ) -> _StepCall | None:
+    ) -> _CodeCall | None:
         """Return the call that an earlier pass of the same step began, `None` if this one is new."""
-        repeated = [] if here.step is None else here.step.repeated
-        if not repeated and not self._left:
+        step = here.step
+        repeated = [] if step is None else step.repeated
+        # The model may have been asked again, too.
+        new = (request for request in candidates if request.state == "open" and request.branch.step is step)
+        if step is not None and any(request.fit(arguments) == 0 for request in new):
             return None
-        for request in candidates:
-            is_new = request.state == "open" and request.fit(arguments) == 0
-            if is_new and here.step is not None and request.branch.step is here.step:
-                return None  # the model was asked again, too
         for calls in (repeated, self._left):
             for call in calls:
                 if (call.name, call.is_nested) == (name, is_nested) and equal_values(call.arguments, arguments):
@@ -286,7 +278,7 @@ class OpenRequests:
         if call is not None:
             call.is_suspended = outcome is Outcome.SUSPENDED
             if call.is_suspended and step is not None:
-                self._waiting_steps[step.strand] = step
+                self._waiting_steps[step.key] = step
         request = self._running.pop(execution, None)
         if request is not None:
             # In a step, a call that waits runs again with the step.

@@ -192,8 +192,14 @@ def _agent_output(result: object) -> object:
     return result
 
 
+def _result_of_stop(stop: StopEvent) -> object:
+    """Return the result that the end of a run holds; an event of a class of the user's own is the result itself."""
+    is_own_class = type(stop) is not StopEvent and stop.result is None
+    return stop if is_own_class else _agent_output(stop.result)
+
+
 @dataclass(eq=False)
-class _Call:
+class _EventCall:
     """A call: requested, or running once it has a key."""
 
     name: str
@@ -227,16 +233,15 @@ class _EventReader:
         self.stop = next((event for event in reversed(events) if isinstance(event, StopEvent)), None)
         self.failure = self._failure()
         if self.failure is None and self.result is None and self.stop is not None:
-            is_own_class = type(self.stop) is not StopEvent and self.stop.result is None
-            self.result = self.stop if is_own_class else _agent_output(self.stop.result)
-        outputs = [index for index, event in enumerate(events) if isinstance(event, AgentOutput)]
-        self._last_output = outputs[-1] if outputs else None
+            self.result = _result_of_stop(self.stop)
+        outputs = (index for index, event in enumerate(events) if isinstance(event, AgentOutput))
+        self._last_output = max(outputs, default=None)
         self._keys = count()
-        self._requested: list[_Call] = []
-        self._running: list[_Call] = []
+        self._requested: list[_EventCall] = []
+        self._running: list[_EventCall] = []
         self._results: list[ToolCallResult] = []
-        results = [event for event in events if isinstance(event, ToolCallResult)]
-        self._missing_tools = {(event.tool_id, event.tool_name) for event in results if is_unknown_tool(event)}
+        results = filter(is_unknown_tool, (event for event in events if isinstance(event, ToolCallResult)))
+        self._missing_tools = {(event.tool_id, event.tool_name) for event in results}
 
     def run(self, question: str | None = None) -> Run:
         """Return the run."""
@@ -268,7 +273,8 @@ class _EventReader:
         can_hand_over = not any(name == HANDOFF for _, name in self._missing_tools)
         self.steps.model_answered(output, Branch(scope, None), can_hand_over=can_hand_over)
         self._requested += [
-            _Call(call.tool_name, call.tool_kwargs, call.tool_id, scope) for call in _messages.selections_of(output)
+            _EventCall(call.tool_name, call.tool_kwargs, call.tool_id, scope)
+            for call in _messages.selections_of(output)
         ]
 
     def _started(self, event: ToolCall) -> None:
@@ -293,7 +299,7 @@ class _EventReader:
             is_handoff = event.tool_name == HANDOFF
             self.steps.tool_returned(call.key, event, Branch(call.scope, None), is_handoff=is_handoff)
 
-    def _begin(self, call: _Call, event: ToolCall | ToolCallResult) -> None:
+    def _begin(self, call: _EventCall, event: ToolCall | ToolCallResult) -> None:
         call.key = str(next(self._keys))
         call.started = (event.tool_id, event.tool_name) not in self._missing_tools
         self._running.append(call)
@@ -302,17 +308,17 @@ class _EventReader:
                 call.key, event.tool_name, call.arguments, call_id=event.tool_id or None, scope=call.scope
             )
 
-    def _unrequested(self, event: ToolCall | ToolCallResult) -> _Call:
+    def _unrequested(self, event: ToolCall | ToolCallResult) -> _EventCall:
         """Return a call that no answer of a model requested: the beginning is missing, or code called the tool."""
         scope = self._scope()
         position = next(index for index, other in enumerate(self.events) if other is event)
         if scope is None and not any(isinstance(other, AgentOutput) for other in self.events[:position]):
             self.builder.warn(_NO_BEGINNING)
             self.builder.model_asked([Request(event.tool_name, event.tool_kwargs, event.tool_id or None)])
-        return _Call(event.tool_name, event.tool_kwargs, event.tool_id, scope)
+        return _EventCall(event.tool_name, event.tool_kwargs, event.tool_id, scope)
 
     @staticmethod
-    def _take(calls: list[_Call], event: ToolCall | ToolCallResult, *, least: int = 2) -> _Call | None:
+    def _take(calls: list[_EventCall], event: ToolCall | ToolCallResult, *, least: int = 2) -> _EventCall | None:
         """Remove and return the first of the calls that an event fits best."""
         best = max(calls, key=lambda call: call.fit(event), default=None)
         if best is None or best.fit(event) < least:
@@ -382,14 +388,19 @@ class _EventReader:
         """Return the answer of a run without a result: a tool's that returns directly, or the last one of a model."""
         if self._last_output is None or self._running:
             return None
-        output = self.events[self._last_output]
-        after = self.events[self._last_output + 1 :]
-        results = [event for event in after if isinstance(event, ToolCallResult)]
-        for event in results:
-            if event.return_direct and not event.tool_output.is_error and event.tool_name != HANDOFF:
-                return event.tool_output.content
-        if not isinstance(output, AgentOutput) or results or getattr(output, "retry_messages", None):
+        output, after = self.events[self._last_output], self.events[self._last_output + 1 :]
+        results = (event for event in after if isinstance(event, ToolCallResult))
+        direct = next(filter(_returns_direct, results), None)
+        if direct is not None:
+            return direct.tool_output.content
+        if not isinstance(output, AgentOutput) or any(
+            isinstance(event, (ToolCallResult, AgentInput)) for event in after
+        ):
             return None
-        if _messages.selections_of(output) and not self._is_summary(output, self._last_output):
-            return None
-        return None if any(isinstance(event, AgentInput) for event in after) else _messages.text_of(output)
+        is_request = _messages.selections_of(output) and not self._is_summary(output, self._last_output)
+        return None if is_request or getattr(output, "retry_messages", None) else _messages.text_of(output)
+
+
+def _returns_direct(event: ToolCallResult) -> bool:
+    """Return whether the run ends with the result of a tool."""
+    return bool(event.return_direct) and not event.tool_output.is_error and event.tool_name != HANDOFF

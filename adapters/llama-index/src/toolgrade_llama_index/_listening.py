@@ -22,7 +22,7 @@ from llama_index.core.workflow import Workflow
 
 
 @dataclass(slots=True, eq=False)
-class Listener:
+class RecorderListener:
     """What a recorder does with spans and events, and where it listens.
 
     Attributes:
@@ -40,7 +40,7 @@ class Listener:
     fired: Callable[[BaseEvent], None]
     missed: Callable[[str], None]
     is_process_wide: bool = False
-    tokens: list[Token[Listener | None]] = field(default_factory=list)
+    tokens: list[Token[RecorderListener | None]] = field(default_factory=list)
 
     @property
     def is_open(self) -> bool:
@@ -101,7 +101,7 @@ class Listener:
                 _owners.pop(span_id, None)
 
 
-def active_listener() -> Listener | None:
+def active_listener() -> RecorderListener | None:
     """Return the listener of the current context, else the newest one of the whole process."""
     active = _active.get()
     if active is not None and active.is_open:
@@ -196,10 +196,10 @@ class _EventHandler(BaseEventHandler):
 
 
 _lock: Final = threading.RLock()
-_open: Final[list[Listener]] = []
+_open: Final[list[RecorderListener]] = []
 """The listeners that are open, in the order in which they were opened."""
-_owners: Final[dict[str, tuple[Listener, ...]]] = {}
+_owners: Final[dict[str, tuple[RecorderListener, ...]]] = {}
 """The listeners that have recorded a span, by its id."""
-_active: Final[ContextVar[Listener | None]] = ContextVar("toolgrade_llama_index_active", default=None)
+_active: Final[ContextVar[RecorderListener | None]] = ContextVar("toolgrade_llama_index_active", default=None)
 _span_handler: Final = _SpanHandler()
 _event_handler: Final = _EventHandler()

@@ -76,15 +76,18 @@ def _broken_arguments(selections: list[ToolSelection], message: ChatMessage) -> 
         action = _REACT_ACTION.search(message.content or "")
         if action is not None and action[1] == selections[0].tool_name:
             return [_not_an_object(action[2].strip(), may_continue=True)]
-    texts: list[str | None] = []
-    for call in selections:
-        named = [other for other in written if other[0] == call.tool_name]
-        same = [other for other in named if (other[1] or "") == (call.tool_id or "")]
-        chosen = next(iter(same or named), None)
-        if chosen is not None:
-            written.remove(chosen)
-        texts.append(_not_an_object(chosen[2]) if chosen is not None and isinstance(chosen[2], str) else None)
-    return texts
+    arguments = [_take_written(written, call) for call in selections]
+    return [_not_an_object(text) if isinstance(text, str) else None for text in arguments]
+
+
+def _take_written(written: list[tuple[str, str | None, Any]], call: ToolSelection) -> Any:
+    """Remove a call from those that the provider wrote, and return its arguments; `None` if it is not among them."""
+    named = [other for other in written if other[0] == call.tool_name]
+    same = [other for other in named if (other[1] or "") == (call.tool_id or "")]
+    for chosen in (same or named)[:1]:
+        written.remove(chosen)
+        return chosen[2]
+    return None
 
 
 def _written_calls(message: ChatMessage) -> list[tuple[str, str | None, Any]]:

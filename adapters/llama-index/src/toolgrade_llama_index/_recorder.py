@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from llama_index.core.agent.workflow.workflow_events import ToolCall
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.instrumentation.events.llm import (
     LLMChatEndEvent,
@@ -21,9 +22,9 @@ from llama_index.core.workflow import Workflow
 from toolgrade.capture import RunRecorder, Sink
 from toolgrade.cases import RunStatus
 from toolgrade_llama_index._errors import error_text, status_of
-from toolgrade_llama_index._listening import Listener, active_listener
-from toolgrade_llama_index._run_tree import Recording, Span
-from toolgrade_llama_index._watcher import Watcher, calls_of_state, is_resumption, method_of
+from toolgrade_llama_index._listening import RecorderListener, active_listener
+from toolgrade_llama_index._run_tree import WorkflowRecording, WorkflowSpan
+from toolgrade_llama_index._watcher import SpanWatcher, calls_of_state, is_resumption, method_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -39,7 +40,7 @@ _MISSED: Final = (
 _CLOSED_EARLY: Final = "the recorder was closed before the run ended; what came later is not recorded"
 
 
-class ToolCallRecorder(RunRecorder[Recording]):
+class ToolCallRecorder(RunRecorder[WorkflowRecording]):
     """Records the runs of LlamaIndex agents and workflows that begin inside it: `with ToolCallRecorder() as rec:`.
 
     It is a sync and an async context manager, may be entered again, and listens only while it is entered. One recorder
@@ -93,7 +94,7 @@ class ToolCallRecorder(RunRecorder[Recording]):
             ConfigurationError: `limit` is not a whole number of at least 1.
         """
         super().__init__(sink=sink, limit=limit, conversation=conversation)
-        self._listener = Listener(
+        self._listener = RecorderListener(
             self._span_entered,
             self._span_exited,
             self._span_dropped,
@@ -101,7 +102,7 @@ class ToolCallRecorder(RunRecorder[Recording]):
             self._run_missed,
             is_process_wide=process_wide,
         )
-        self._watcher = Watcher(self._listener)
+        self._watcher = SpanWatcher(self._listener)
 
     # Listening
 
@@ -133,14 +134,14 @@ class ToolCallRecorder(RunRecorder[Recording]):
         Args:
             input: The text of the user.
         """
-        recording = Recording(self._label(), is_group=True)
+        recording = WorkflowRecording(self._label(), is_group=True)
         with self._lock:
             recording.builder.started(input)
             if not self._listener.is_open:
                 recording.builder.warn(
                     "the recorder was not entered, so nothing was recorded; use `with record() as rec:`"
                 )
-            self._store(recording)
+            self._add(recording)
         token = _groups.set({**_groups.get(), id(self): recording})
         status, error = RunStatus.OK, None
         try:
@@ -160,7 +161,7 @@ class ToolCallRecorder(RunRecorder[Recording]):
         with self._lock:
             return all(span.closed or span.is_run for span in self._watcher.tree.spans.values())
 
-    def _goes_on(self, recording: Recording) -> bool:
+    def _goes_on(self, recording: WorkflowRecording) -> bool:
         return any(span.is_run and span.parent is not None and not span.closed for span in recording.spans.values())
 
     def _end_open_runs(self) -> None:
@@ -201,18 +202,20 @@ class ToolCallRecorder(RunRecorder[Recording]):
         recording = parent.recording if parent is not None else self._recording_for(bound, instance, is_run=is_run)
         if recording is None:
             return
-        span = Span(span_id, recording, parent, None if parent is None else parent.scope, is_run=is_run)
+        span = WorkflowSpan(span_id, recording, parent, None if parent is None else parent.scope, is_run=is_run)
         if parent is not None:
-            span.strand, span.is_structured = parent.strand, parent.is_structured
+            span.branch, span.is_structured = parent.branch, parent.is_structured
             span.in_agent_step = parent.in_agent_step and not is_run and not isinstance(instance, BaseTool)
         if is_run:
             span.workflow = instance
             if parent is not None or recording.is_group:
-                span.strand = span_id
+                span.branch = span_id
         self._watcher.tree.add(span)
         self._guard("span_enter", recording, lambda: self._watcher.entered(span, bound, instance, tags))
 
-    def _recording_for(self, bound: inspect.BoundArguments, instance: object, *, is_run: bool) -> Recording | None:
+    def _recording_for(
+        self, bound: inspect.BoundArguments, instance: object, *, is_run: bool
+    ) -> WorkflowRecording | None:
         """Return the recording of an outermost span: its group's, that of the run it continues, or a new one."""
         if active_listener() is not self._listener:
             return None
@@ -232,29 +235,21 @@ class ToolCallRecorder(RunRecorder[Recording]):
             earlier.waiting = []
             earlier.requests.resumed()
             return earlier
-        recording = Recording(self._label())
-        self._store(recording)
+        recording = WorkflowRecording(self._label())
+        self._add(recording)
         workflow: Any = instance
         self._guard("span_enter", recording, lambda: self._watcher.describe(recording, bound, workflow))
         return recording
 
-    def _waiting_run(self, workflow: object, bound: inspect.BoundArguments) -> Recording | None:
+    def _waiting_run(self, workflow: object, bound: inspect.BoundArguments) -> WorkflowRecording | None:
         """Return the run that waits for a person and that a saved state continues."""
-        waiting = [other for other in self._recordings.values() if other.waiting and not other.builder.is_open]
-        waiting = [other for other in waiting if other.workflow_type is type(workflow)]
-        calls = calls_of_state(bound)
-        if calls:
-            fits = [other.fit(calls) for other in waiting]
-            best = max(fits, default=0)
-            waiting = [other for other, fit in zip(waiting, fits, strict=True) if fit == best > 0]
-        same = [other for other in waiting if other.workflow is not None and other.workflow() is workflow]
-        waiting = same or waiting
-        if not waiting:
-            return None
+        waiting = [one for one in self._recordings.values() if one.may_continue_as(workflow)]
+        waiting = _fitting(waiting, calls_of_state(bound))
+        waiting = [one for one in waiting if one.workflow is not None and one.workflow() is workflow] or waiting
         if len(waiting) > 1:
-            for other in waiting:  # each may have what belongs to another
-                other.builder.warn(_SEVERAL_WAITING.format(count=len(waiting)))
-        return waiting[-1]
+            for one in waiting:  # each may have what belongs to another
+                one.builder.warn(_SEVERAL_WAITING.format(count=len(waiting)))
+        return waiting[-1] if waiting else None
 
     def _span_exited(self, span_id: str, result: object) -> None:
         self._span_closed(span_id, lambda span: self._watcher.exited(span, result))
@@ -262,7 +257,7 @@ class ToolCallRecorder(RunRecorder[Recording]):
     def _span_dropped(self, span_id: str, error: BaseException | None) -> None:
         self._span_closed(span_id, lambda span: self._watcher.dropped(span, error))
 
-    def _span_closed(self, span_id: str, observe: Callable[[Span], None]) -> None:
+    def _span_closed(self, span_id: str, observe: Callable[[WorkflowSpan], None]) -> None:
         span = self._watcher.tree.spans.get(span_id)
         if span is None or span.closed:
             return
@@ -290,7 +285,7 @@ class ToolCallRecorder(RunRecorder[Recording]):
         with self._lock:
             self._say(_MISSED.format(workflow=workflow))
 
-    def _guard(self, where: str, recording: Recording | None, observe: Callable[[], None]) -> None:
+    def _guard(self, where: str, recording: WorkflowRecording | None, observe: Callable[[], None]) -> None:
         """Make an observation under the lock; an error in it becomes a warning."""
         try:
             with self._lock:
@@ -309,7 +304,14 @@ class ToolCallRecorder(RunRecorder[Recording]):
                     recording.builder.warn(text)
 
 
-_groups: ContextVar[Mapping[int, Recording]] = ContextVar("toolgrade_llama_index_groups", default={})  # noqa: B039 - never changed
+def _fitting(waiting: list[WorkflowRecording], calls: Sequence[ToolCall]) -> list[WorkflowRecording]:
+    """Return the runs that a saved state with these calls fits best; all if it shows no calls."""
+    fits = [one.fit(calls) for one in waiting]
+    best = max(fits, default=0)
+    return [one for one, fit in zip(waiting, fits, strict=True) if fit == best > 0] if calls else waiting
+
+
+_groups: ContextVar[Mapping[int, WorkflowRecording]] = ContextVar("toolgrade_llama_index_groups", default={})  # noqa: B039 - never changed
 
 
 def record(

@@ -32,7 +32,7 @@ _MAX_DEPTH: Final = 8
 
 
 @dataclass(frozen=True)
-class Result:
+class ToolReturn:
     """What a tool returned.
 
     Attributes:
@@ -48,7 +48,7 @@ class Result:
     artifact: Any = None
 
 
-def result_of(output: ToolOutput, raised: BaseException | None = None) -> Result:
+def result_of(output: ToolOutput, raised: BaseException | None = None) -> ToolReturn:
     """Return the result in the output of a tool.
 
     A failure is an exception, `is_error`, a `ToolOutput` inside that is one, or the error flag of an MCP result, which
@@ -64,21 +64,26 @@ def result_of(output: ToolOutput, raised: BaseException | None = None) -> Result
     text: Any = output.content if is_text else [plain_block(block) for block in blocks]
     if output.is_error:
         exception = getattr(output, "exception", None) or raised
-        return Result(None, text, error_text(exception) if isinstance(exception, BaseException) else output.content)
+        return ToolReturn(None, text, error_text(exception) if isinstance(exception, BaseException) else output.content)
     if isinstance(raw, ToolOutput):
         return result_of(raw)
     if _is_mcp_result(raw):
-        content = _mcp_content(raw)
-        # `mcp` renamed the field between its releases.
-        if getattr(raw, "isError", None) or getattr(raw, "is_error", None):
-            return Result(None, text, content if isinstance(content, str) else str(text))
-        return Result(content, text)
+        return _mcp_return(raw, text)
     if not is_text:
-        return Result(text, text)
+        return ToolReturn(text, text)
     if _has_json_form(raw):
-        return Result(raw, text)
+        return ToolReturn(raw, text)
     # The address of an object in memory would make equal outputs differ.
-    return Result(_ADDRESS.sub("", output.content), text, artifact=_sources(raw))
+    return ToolReturn(_ADDRESS.sub("", output.content), text, artifact=_sources(raw))
+
+
+def _mcp_return(raw: Any, text: Any) -> ToolReturn:
+    """Return the result of a tool of an MCP server, of which the model is shown a text."""
+    content = _mcp_content(raw)
+    # `mcp` renamed the field between its releases.
+    if getattr(raw, "isError", None) or getattr(raw, "is_error", None):
+        return ToolReturn(None, text, content if isinstance(content, str) else str(text))
+    return ToolReturn(content, text)
 
 
 def is_unknown_tool(event: ToolCallResult) -> bool:
@@ -136,22 +141,22 @@ def _mcp_content(raw: Any) -> Any:
     parts = list(getattr(raw, "content", None) or [])
     if all(getattr(part, "type", None) == "text" for part in parts):
         return "\n".join(part.text for part in parts)
-    summaries: list[dict[str, Any]] = []
-    for part in parts:
-        summary: dict[str, Any] = {"type": str(getattr(part, "type", "unknown"))}
-        if summary["type"] == "text":
-            summary["text"] = part.text
-        else:
-            media_type = getattr(part, "mimeType", None) or getattr(part, "mime_type", None)
-            if media_type:
-                summary["mime_type"] = str(media_type)
-            if isinstance(getattr(part, "data", None), str):
-                if summary["type"] == "image":
-                    summary = _image(part.data, media_type)
-                else:
-                    summary["bytes"] = _decoded_size(part.data)
-        summaries.append(summary)
-    return summaries
+    return [_mcp_part(part) for part in parts]
+
+
+def _mcp_part(part: Any) -> dict[str, Any]:
+    summary: dict[str, Any] = {"type": str(getattr(part, "type", "unknown"))}
+    media_type = getattr(part, "mimeType", None) or getattr(part, "mime_type", None)
+    data = getattr(part, "data", None)
+    if summary["type"] == "text":
+        return {**summary, "text": part.text}
+    if summary["type"] == "image" and isinstance(data, str):
+        return _image(data, media_type)
+    if media_type:
+        summary["mime_type"] = str(media_type)
+    if isinstance(data, str):
+        summary["bytes"] = _decoded_size(data)
+    return summary
 
 
 def _has_json_form(value: object, depth: int = 0) -> bool:

@@ -17,7 +17,7 @@ from toolgrade.cases import Run
 from toolgrade_llama_index._agent_steps import AgentSteps, Key
 from toolgrade_llama_index._branches import OpenRequests, Steps, equal_values
 from toolgrade_llama_index._errors import outcome_of
-from toolgrade_llama_index._listening import Listener
+from toolgrade_llama_index._listening import RecorderListener
 
 
 def now() -> datetime:
@@ -25,7 +25,7 @@ def now() -> datetime:
     return datetime.now(timezone.utc)
 
 
-class Recording:
+class WorkflowRecording:
     """One run of an agent.
 
     Attributes:
@@ -63,16 +63,20 @@ class Recording:
         self.pseudo_tools: set[tuple[Key | None, str]] = set()
         self.mcp_tools: set[str] = set()
         self.has_waited = False
-        self.suspended: list[Call] = []
+        self.suspended: list[StepCall] = []
         self.waits_in_steps: set[tuple[str, str]] = set()
         self.waiting: list[ToolCall] = []
-        self.spans: dict[str, Span] = {}
+        self.spans: dict[str, WorkflowSpan] = {}
         self.workflow: weakref.ref[Any] | None = None
         self.workflow_type: type | None = None
 
     def run(self) -> Run:
         """Return the run so far."""
         return self.builder.build()
+
+    def may_continue_as(self, workflow: object) -> bool:
+        """Return whether the run was left with waiting calls, and is of the class of this workflow."""
+        return bool(self.waiting) and not self.builder.is_open and self.workflow_type is type(workflow)
 
     @property
     def step_error(self) -> BaseException | None:
@@ -91,7 +95,7 @@ class Recording:
         """Return whether only tools that carry a structured answer have this name."""
         return (scope, name) in self.pseudo_tools and (scope, name) not in self.offered
 
-    def is_repeated(self, call: Call) -> bool:
+    def is_repeated(self, call: StepCall) -> bool:
         """Return whether a call that begins was suspended before."""
         for earlier in self.suspended:
             if (earlier.id, earlier.name) == (call.id, call.name) and equal_values(earlier.arguments, call.arguments):
@@ -119,7 +123,7 @@ class Recording:
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class StepCall:
     """A call that a step of an agent runs; its id may be empty, and may repeat."""
 
     name: str
@@ -138,7 +142,7 @@ class Call:
 
 
 @dataclass(slots=True, eq=False)
-class Span:
+class WorkflowSpan:
     """One span.
 
     Attributes:
@@ -146,7 +150,7 @@ class Span:
         recording: The run that it belongs to.
         parent: The span around it; `None` for the outermost.
         scope: The execution of a tool inside which things happen here; `None` at the top level of the run.
-        strand: The nested run that it belongs to, since several may go on at once; `None` for the recorded run.
+        branch: The nested run that it belongs to, since several may go on at once; `None` for the recorded run.
         is_run: It is a workflow's run.
         is_step: It is the execution of a step of a workflow.
         workflow: That workflow, until the span ends.
@@ -165,14 +169,14 @@ class Span:
     """
 
     id: str
-    recording: Recording
-    parent: Span | None
+    recording: WorkflowRecording
+    parent: WorkflowSpan | None
     scope: Key | None
-    strand: Key | None = None
+    branch: Key | None = None
     is_run: bool = False
     is_step: bool = False
     workflow: Any = None
-    call: Call | None = None
+    call: StepCall | None = None
     tool: Any = None
     key: Key | None = None
     is_structured: bool = False
@@ -198,12 +202,12 @@ class Span:
     @property
     def place(self) -> Branch:
         """Where things happen here."""
-        return Branch(self.scope, self.strand)
+        return Branch(self.scope, self.branch)
 
     @property
-    def agent_step(self) -> Span | None:
+    def agent_step(self) -> WorkflowSpan | None:
         """The outermost span of the agent's step around it; `None` outside of any."""
-        span: Span | None = self
+        span: WorkflowSpan | None = self
         while span is not None and not (span.in_agent_step and (span.parent is None or not span.parent.in_agent_step)):
             span = span.parent
         return span
@@ -222,25 +226,25 @@ class Span:
         return type(self.llm).__name__ == "StructuredLLM"
 
 
-class RunTree:
+class SpanTree:
     """The spans of a recorder: the open ones, and those that a later span may still name as its parent."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: RecorderListener) -> None:
         """Begin without spans; the listener receives what happens in those that are added."""
-        self.spans: dict[str, Span] = {}
+        self.spans: dict[str, WorkflowSpan] = {}
         self._listener = listener
 
-    def add(self, span: Span) -> None:
+    def add(self, span: WorkflowSpan) -> None:
         """Add a span that begins."""
         self.spans[span.id] = span.recording.spans[span.id] = span
         self._listener.own(span.id)
 
-    def _remove(self, span: Span) -> None:
+    def _remove(self, span: WorkflowSpan) -> None:
         self._listener.disown(span.id)
         self.spans.pop(span.id, None)
         span.recording.spans.pop(span.id, None)
 
-    def parent_of(self, parent_id: str | None, *, is_run: bool) -> Span | None:
+    def parent_of(self, parent_id: str | None, *, is_run: bool) -> WorkflowSpan | None:
         """Return the span around one that begins."""
         # Some versions name, as the parent of a run, another run that began before it in the same task. Only steps
         # start runs, so the span around that run is the parent of this one.
@@ -250,7 +254,7 @@ class RunTree:
             span = span.parent
         return span
 
-    def close(self, span: Span) -> None:
+    def close(self, span: WorkflowSpan) -> None:
         """Note that a span ended, and remove the spans that are no longer needed."""
         span.closed = True
         is_tool = span.is_tool or span.tool is not None
@@ -262,7 +266,7 @@ class RunTree:
         elif not (span.is_run or is_tool or span.llm is not None):
             self._remove(span)
 
-    def forget(self, recording: Recording, *, closed_only: bool = False) -> None:
+    def forget(self, recording: WorkflowRecording, *, closed_only: bool = False) -> None:
         """Remove the spans of a recording."""
         for span in list(recording.spans.values()):
             if span.closed or not closed_only:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from llama_index.core.agent.workflow import AgentWorkflow, BaseWorkflowAgent, FunctionAgent
@@ -34,9 +34,9 @@ from toolgrade_llama_index import _messages
 from toolgrade_llama_index._agent_steps import HANDOFF, TOP
 from toolgrade_llama_index._branches import current_branch
 from toolgrade_llama_index._errors import error_text, outcome_of, status_of
-from toolgrade_llama_index._listening import Listener
+from toolgrade_llama_index._listening import RecorderListener
 from toolgrade_llama_index._results import is_unknown_tool, result_of
-from toolgrade_llama_index._run_tree import Call, Recording, RunTree, Span, now
+from toolgrade_llama_index._run_tree import SpanTree, StepCall, WorkflowRecording, WorkflowSpan, now
 from toolgrade_llama_index._tools import arguments_of, bound_arguments, call_type_of, is_pseudo_tool, specs_of
 from toolgrade_llama_index._track import Tracked
 
@@ -54,15 +54,15 @@ def method_of(span_id: str) -> str:
     return span_id[:-37].rpartition(".")[2]
 
 
-class Watcher:
+class SpanWatcher:
     """Observes the spans of a tree. Used under the recorder's lock, which also handles errors here."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: RecorderListener) -> None:
         """Begin without observations."""
-        self.tree = RunTree(listener)
-        self._finished: list[Recording] = []
+        self.tree = SpanTree(listener)
+        self._finished: list[WorkflowRecording] = []
 
-    def take_finished(self) -> list[Recording]:
+    def take_finished(self) -> list[WorkflowRecording]:
         """Return the recordings that ended since the last time."""
         finished, self._finished = self._finished, []
         return finished
@@ -70,14 +70,11 @@ class Watcher:
     # Spans
 
     def entered(
-        self, span: Span, bound: inspect.BoundArguments, instance: object, tags: Mapping[str, Any] | None
+        self, span: WorkflowSpan, bound: inspect.BoundArguments, instance: object, tags: Mapping[str, Any] | None
     ) -> None:
         """Note that a span began."""
         method, recording = method_of(span.id), span.recording
-        run_id = (tags or {}).get("llamaindex.run_id")
-        is_step_of_root = span.parent is not None and span.parent.is_root
-        if is_step_of_root and not recording.has_framework_id and isinstance(run_id, str):
-            recording.has_framework_id, recording.builder.run_id = True, run_id
+        self._name_run(span, tags)
         if isinstance(instance, (BaseTool, Tracked)) and method in _TOOL_METHODS:
             self._tool_entered(span, bound, instance)
         elif isinstance(instance, BasePydanticProgram):
@@ -91,21 +88,28 @@ class Watcher:
         else:
             self._step_entered(span, bound, method)
 
-    def _step_entered(self, span: Span, bound: inspect.BoundArguments, method: str) -> None:
+    def _name_run(self, span: WorkflowSpan, tags: Mapping[str, Any] | None) -> None:
+        """Take over the id that LlamaIndex has given to the run."""
+        run_id, recording = (tags or {}).get("llamaindex.run_id"), span.recording
+        is_step_of_root = span.parent is not None and span.parent.is_root
+        if is_step_of_root and not recording.has_framework_id and isinstance(run_id, str):
+            recording.has_framework_id, recording.builder.run_id = True, run_id
+
+    def _step_entered(self, span: WorkflowSpan, bound: inspect.BoundArguments, method: str) -> None:
         event = next((value for value in bound.arguments.values() if isinstance(value, Event)), None)
         if event is not None and span.parent is not None and span.parent.is_run:
             span.is_step = True
             span.recording.workflow_steps.entered(method, event)
         for value in bound.arguments.values():
             if isinstance(value, ToolCall):
-                span.call = Call(value.tool_name, value.tool_kwargs, value.tool_id)
+                span.call = StepCall(value.tool_name, value.tool_kwargs, value.tool_id)
             elif isinstance(value, (AgentInput, AgentSetup)):
                 span.recording.steps.step_began(value.current_agent_name, span.place)
                 if isinstance(value, AgentSetup):
                     span.in_agent_step = True
                     self._offer_tools_of(span, value.current_agent_name)
 
-    def exited(self, span: Span, result: object) -> None:
+    def exited(self, span: WorkflowSpan, result: object) -> None:
         """Note that a span returned."""
         if span.is_step and isinstance(result, Event):
             span.recording.workflow_steps.returned(result)
@@ -122,7 +126,7 @@ class Watcher:
         elif span.is_root:
             self._run_ended(span, result)
 
-    def dropped(self, span: Span, error: BaseException | None) -> None:
+    def dropped(self, span: WorkflowSpan, error: BaseException | None) -> None:
         """Note that a span raised."""
         error = error or RuntimeError("the span was given up")
         if span.parent is not None:
@@ -131,20 +135,17 @@ class Watcher:
                 return
             if span.parent.is_run or (span.tool is not None and span.parent.call is not None):
                 span.parent.error = error
-        outcome = outcome_of(error)
         if span.call is not None:
-            if span.call.result is not None:  # the step failed later than its tool
-                self._execution_ended(span, span.call.key, span.call.result)
-            elif span.call.started:
-                self._call_failed(span, span.call, error)
+            self._call_raised(span, span.call, error)
         elif span.tool is not None and span.key is not None:
-            self._execution_failed(span, span.key, error, outcome)
+            self._execution_failed(span, span.key, error, outcome_of(error))
         elif span.is_root:
-            self.end(span.recording, None, status_of(error), error_text(error), may_wait=outcome is Outcome.CANCELLED)
+            may_wait = outcome_of(error) is Outcome.CANCELLED
+            self.end(span.recording, None, status_of(error), error_text(error), may_wait=may_wait)
 
     # Runs
 
-    def describe(self, recording: Recording, bound: inspect.BoundArguments, workflow: Workflow) -> None:
+    def describe(self, recording: WorkflowRecording, bound: inspect.BoundArguments, workflow: Workflow) -> None:
         """Note the beginning of a run."""
         recording.workflow, recording.workflow_type = weakref.ref(workflow), type(workflow)
         if is_resumption(bound):
@@ -159,7 +160,7 @@ class Watcher:
         parts = _messages.images_in(message)
         builder.started(_messages.question_of(start), parts=parts, at=now())
 
-    def _run_ended(self, span: Span, result: object) -> None:
+    def _run_ended(self, span: WorkflowSpan, result: object) -> None:
         recording, error = span.recording, span.error
         if result is not None or span.succeeded:
             structured = _messages.structured_of(result)
@@ -175,7 +176,7 @@ class Watcher:
 
     def end(
         self,
-        recording: Recording,
+        recording: WorkflowRecording,
         answer: str | None,
         status: RunStatus = RunStatus.OK,
         error: str | None = None,
@@ -201,26 +202,30 @@ class Watcher:
 
     # Models
 
-    def _offer_tools_of(self, span: Span, name: str) -> None:
+    def _offer_tools_of(self, span: WorkflowSpan, name: str) -> None:
         """Note the tools of an agent that describes them in its prompt; other agents pass them to their model."""
         agent = _agent_of(span, name)
         if isinstance(agent, BaseWorkflowAgent) and not isinstance(agent, FunctionAgent):
             self._offer(span, agent.tools or (), all_known=agent.tool_retriever is None)
 
-    def _offer(self, span: Span, tools: Any, *, all_known: bool = True) -> None:
+    def _offer(self, span: WorkflowSpan, tools: Iterable[object], *, all_known: bool = True) -> None:
         recording, scope = span.recording, span.scope
-        tools = [tool for tool in tools if isinstance(tool, BaseTool)]
-        recording.pseudo_tools.update((scope, tool.metadata.name or "") for tool in tools if is_pseudo_tool(tool))
-        tools = [tool for tool in tools if not is_pseudo_tool(tool)]
-        new = [tool for tool in tools if (scope, tool.metadata.name or "") not in recording.offered]
-        if new:
-            recording.mcp_tools.update(
-                tool.metadata.name or "" for tool in new if call_type_of(tool) is ToolCallType.MCP
-            )
-            recording.offered.update((scope, tool.metadata.name or "") for tool in new)
-            recording.builder.offered(specs_of(new), scope=scope, all_known=all_known)
+        new: list[BaseTool] = []
+        for tool in tools:
+            if not isinstance(tool, BaseTool):
+                continue
+            name = scope, tool.metadata.name or ""
+            if is_pseudo_tool(tool):
+                recording.pseudo_tools.add(name)
+            elif name not in recording.offered:
+                new.append(tool)
+        recording.offered.update((scope, tool.metadata.name or "") for tool in new)
+        specs = specs_of(new)
+        recording.mcp_tools.update(spec.name for spec in specs if spec.type is ToolCallType.MCP)
+        if specs:
+            recording.builder.offered(specs, scope=scope, all_known=all_known)
 
-    def _llm_entered(self, span: Span, bound: inspect.BoundArguments, llm: BaseLLM, method: str) -> None:
+    def _llm_entered(self, span: WorkflowSpan, bound: inspect.BoundArguments, llm: BaseLLM, method: str) -> None:
         if "structured_predict" in method:
             span.is_structured = True
         elif method == "_prepare_chat_with_tools" and not span.is_structured:
@@ -229,12 +234,12 @@ class Watcher:
         elif method in _CHAT_METHODS:
             span.llm = llm
 
-    def model_named(self, span: Span, details: Mapping[str, Any]) -> None:
+    def model_named(self, span: WorkflowSpan, details: Mapping[str, Any]) -> None:
         """Note the name of the model in a request."""
         name = details.get("model") or details.get("model_name")
         span.model = name if isinstance(name, str) else None
 
-    def model_answered(self, span: Span, response: object) -> None:
+    def model_answered(self, span: WorkflowSpan, response: object) -> None:
         """Note the answer of a model."""
         # A model that wraps another one reports the same answer again.
         if span.inside_llm or span.is_structured_llm:
@@ -244,8 +249,12 @@ class Watcher:
         step = span.agent_step
         if step is not None:
             step.has_usage = step.has_usage or bool(usage)
-        if span.in_agent_step or span.is_structured or not isinstance(response, ChatResponse):
-            return
+        if isinstance(response, ChatResponse) and not (span.in_agent_step or span.is_structured):
+            self._requested(span, response)
+
+    def _requested(self, span: WorkflowSpan, response: ChatResponse) -> None:
+        """Note the requests in the answer of a model outside of agents."""
+        recording = span.recording
         read = getattr(span.llm, "get_tool_calls_from_response", None)
         selections = [] if read is None else read(response, error_on_no_tool_call=False)
         requests = [
@@ -257,13 +266,13 @@ class Watcher:
             request.type = recording.type_of(request.name)
         if requests:
             recording.requests.add(requests, span.scope)
-            recording.builder.model_asked(requests, scope=Branch(span.scope, current_branch().strand))
+            recording.builder.model_asked(requests, scope=Branch(span.scope, current_branch().key))
         if span.scope is None:
             recording.answer = None if requests else _messages.text_of(response)
 
     # Tools
 
-    def _tool_entered(self, span: Span, bound: inspect.BoundArguments, tool: BaseTool | Tracked) -> None:
+    def _tool_entered(self, span: WorkflowSpan, bound: inspect.BoundArguments, tool: BaseTool | Tracked) -> None:
         span.tool = tool
         outer = span.parent
         if span.is_structured or is_pseudo_tool(tool):
@@ -293,7 +302,7 @@ class Watcher:
         )
         span.key = span.scope = span.id
 
-    def _is_next_attempt(self, span: Span, call: Call, tool: BaseTool | Tracked) -> bool:
+    def _is_next_attempt(self, span: WorkflowSpan, call: StepCall, tool: BaseTool | Tracked) -> bool:
         """Return whether a tool that a step runs is that of its call: the first one, or the same after a failure."""
         if not call.started:
             return True
@@ -301,14 +310,14 @@ class Watcher:
             return False
         return tool.metadata.name == call.name
 
-    def _start(self, span: Span, call: Call, tool: object) -> None:
+    def _start(self, span: WorkflowSpan, call: StepCall, tool: object) -> None:
         """Note that the tool of a call begins to run; from here on, things happen inside it."""
         recording, call_id = span.recording, call.id or None
         if call.started and span.error is not None:
             self._call_failed(span, call, span.error)
             span.error = None
         scope = None if span.parent is None else span.parent.scope
-        place = Branch(scope, span.strand)
+        place = Branch(scope, span.branch)
         recording.waits_in_steps.discard((call.id, call.name))
         call.attempts += 1
         call.key = span.id if call.attempts == 1 else f"{span.id}.{call.attempts}"
@@ -317,7 +326,7 @@ class Watcher:
                 [Request(call.name, call.arguments, call_id, call_type_of(tool))], scope=place
             )
         request = None
-        if not isinstance(_workflow_of(span), (AgentWorkflow, BaseWorkflowAgent)):
+        if not _is_agent(_workflow_of(span)):
             request, warning = recording.requests.started(call.key, call.name, call.arguments, scope, call_id)
             if warning:
                 recording.builder.warn(warning)
@@ -332,22 +341,13 @@ class Watcher:
         )
         span.scope = call.key
 
-    def _call_ended(self, span: Span, call: Call, result: object) -> None:
-        outer, requests = TOP if span.parent is None else span.parent.place, span.recording.requests
+    def _call_ended(self, span: WorkflowSpan, call: StepCall, result: object) -> None:
+        outer = TOP if span.parent is None else span.parent.place
         if isinstance(result, ToolCallResult):
-            if not call.started and is_unknown_tool(result):
-                span.recording.steps.missing_tool(result, outer)
-                return
-            if not call.started:
-                self._start(span, call, None)
-            succeeded = not result.tool_output.is_error
-            requests.ended(call.key, Outcome.OK if succeeded else Outcome.ERROR)
-            is_handoff = call.name == HANDOFF and isinstance(_workflow_of(span), AgentWorkflow)
-            span.recording.steps.tool_returned(call.key, result, outer, now(), span.error, is_handoff=is_handoff)
+            self._agent_call_ended(span, call, result, outer)
         elif not call.started:
             # An agent answers each call, unless the step is suspended, which looks like a step that returned nothing.
-            is_agent = isinstance(_workflow_of(span), (AgentWorkflow, BaseWorkflowAgent))
-            if is_agent and not span.cancelled and span.error is None:
+            if _is_agent(_workflow_of(span)) and not span.cancelled and span.error is None:
                 span.recording.has_waited = True
                 span.recording.waits_in_steps.add((call.id, call.name))
         elif call.result is not None:
@@ -360,7 +360,26 @@ class Watcher:
         else:
             self._call_failed(span, call, span.error)
 
-    def _call_failed(self, span: Span, call: Call, error: BaseException) -> None:
+    def _agent_call_ended(self, span: WorkflowSpan, call: StepCall, result: ToolCallResult, outer: Branch) -> None:
+        """Note the result of a call of an agent."""
+        steps = span.recording.steps
+        if not call.started and is_unknown_tool(result):
+            steps.missing_tool(result, outer)
+            return
+        if not call.started:
+            self._start(span, call, None)
+        span.recording.requests.ended(call.key, Outcome.ERROR if result.tool_output.is_error else Outcome.OK)
+        is_handoff = call.name == HANDOFF and isinstance(_workflow_of(span), AgentWorkflow)
+        steps.tool_returned(call.key, result, outer, now(), span.error, is_handoff=is_handoff)
+
+    def _call_raised(self, span: WorkflowSpan, call: StepCall, error: BaseException) -> None:
+        """Note that the step of a call raised, perhaps later than its tool."""
+        if call.result is not None:
+            self._execution_ended(span, call.key, call.result)
+        elif call.started:
+            self._call_failed(span, call, error)
+
+    def _call_failed(self, span: WorkflowSpan, call: StepCall, error: BaseException) -> None:
         """Note that the tool of a call raised."""
         outcome = outcome_of(error)
         if outcome is Outcome.SUSPENDED:
@@ -368,12 +387,12 @@ class Watcher:
         else:
             self._execution_failed(span, call.key, error, outcome)
 
-    def _suspend(self, span: Span, call: Call) -> None:
+    def _suspend(self, span: WorkflowSpan, call: StepCall) -> None:
         """Note that a call waits for a person; the framework will run it again from its beginning."""
         span.recording.suspended.append(call)
         self._execution_failed(span, call.key, None, Outcome.SUSPENDED)
 
-    def _execution_failed(self, span: Span, key: str, error: BaseException | None, outcome: Outcome) -> None:
+    def _execution_failed(self, span: WorkflowSpan, key: str, error: BaseException | None, outcome: Outcome) -> None:
         """Note that an execution of a tool raised."""
         span.recording.requests.ended(key, outcome)
         if outcome is Outcome.SUSPENDED:
@@ -381,13 +400,13 @@ class Watcher:
         text = None if error is None or outcome is not Outcome.ERROR else error_text(error)
         span.recording.builder.tool_failed(key, text, outcome=outcome, at=now())
 
-    def _tool_ended(self, span: Span, result: object) -> None:
+    def _tool_ended(self, span: WorkflowSpan, result: object) -> None:
         if span.key is not None:
             self._execution_ended(span, span.key, result)
         elif span.parent is not None and span.parent.call is not None and span.parent.call.key == span.scope:
             span.parent.call.result = result
 
-    def _execution_ended(self, span: Span, key: str, result: object) -> None:
+    def _execution_ended(self, span: WorkflowSpan, key: str, result: object) -> None:
         """Note that an execution of a tool returned."""
         builder = span.recording.builder
         read = result_of(result) if isinstance(result, ToolOutput) else None
@@ -419,19 +438,23 @@ def waiting_calls(run: Run) -> list[RecordedCall]:
     return waiting
 
 
-def _workflow_of(span: Span) -> object:
+def _workflow_of(span: WorkflowSpan) -> object:
     """Return the workflow of a step, while it runs."""
     return None if span.parent is None else span.parent.workflow
 
 
-def _agent_of(span: Span, name: str) -> object:
+def _is_agent(workflow: object) -> bool:
+    return isinstance(workflow, (AgentWorkflow, BaseWorkflowAgent))
+
+
+def _agent_of(span: WorkflowSpan, name: str) -> object:
     """Return the agent whose step a span is, by its name in a workflow of several agents."""
     workflow = _workflow_of(span)
     members = getattr(workflow, "agents", None)
     return members.get(name) if isinstance(members, Mapping) else workflow
 
 
-def _can_hand_over(span: Span, agent: object) -> bool:
+def _can_hand_over(span: WorkflowSpan, agent: object) -> bool:
     """Return whether an agent has the handoff tool, which LlamaIndex adds if there is an agent to hand over to."""
     workflow = _workflow_of(span)
     if not isinstance(workflow, AgentWorkflow) or not isinstance(agent, BaseWorkflowAgent):

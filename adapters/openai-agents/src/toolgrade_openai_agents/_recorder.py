@@ -211,7 +211,7 @@ class Recorder(RunRecorder[RunnerRecording]):
             self._inner.append(recording)
             del self._inner[: -self._limit]
         else:
-            self._store(recording)
+            self._add(recording)
         return RunWatcher(recording)
 
     def _continued(self, options: dict[str, Any]) -> str | None:

@@ -388,7 +388,7 @@ class ObserveRecorder(RunRecorder[Record]):
         record = Record(self, span.overrides, span.observable, builder, is_run=True)
         span.records.append(record)
         with self._lock:
-            self._store(record)
+            self._add(record)
 
     def finished(self, record: Record) -> None:
         """Deliver a finished run; a sink that fails does not disturb the agent."""
