@@ -111,9 +111,9 @@ def _kind_of(span: Span) -> SpanKind:
     operations = [string_of(span.attributes.get(key)).lower() for key in _OPERATIONS]
     if operations[0] == "create_agent":
         return "other"  # another name may say that it is an agent, but no agent runs in it
-    kinds = [_KINDS[name] for name in operations if name in _KINDS]
+    kinds: list[SpanKind] = [_KINDS[name] for name in operations if name in _KINDS]
     # `other` is weak: a span that is called a chain may still be a tool or an agent by its attributes.
-    named = next((kind for kind in kinds if kind != "other"), None)
+    named = next(filter(lambda kind: kind != "other", kinds), None)
     return named or _implied_kind(span, is_chain="other" in kinds) or "other"
 
 

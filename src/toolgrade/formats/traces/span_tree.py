@@ -103,6 +103,7 @@ class Span:
         parent: Id of the parent span, `None` for a root.
         error: Why the span failed; `None` if it did not.
         attributes, events: Those of an OpenTelemetry span; empty for other tracers.
+        places: JSON paths of attributes that were not exported as such.
         is_interpreted: Kind and event are set, as by readers whose records name them.
         exporter, record: The tracer that exported the span in a form of its own, and that form; empty for others.
         session: Id of the conversation.
@@ -134,6 +135,7 @@ class Span:
     error: str | None = None
     attributes: dict[str, Any] = field(default_factory=dict[str, Any])
     events: list[Event] = field(default_factory=list[Event])
+    places: Mapping[str, str] = field(default_factory=dict[str, str])
     is_interpreted: bool = False
     exporter: str = ""
     record: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -183,7 +185,7 @@ class Span:
 
     def place_of(self, key: str) -> str:
         """Return the JSON path of an attribute."""
-        return f"{self.path}.attributes['{key}']"
+        return self.places.get(key) or f"{self.path}.attributes['{key}']"
 
     def uncut(self, value: object, path: str) -> Any:  # noqa: ANN401 - a JSON value
         """Return a value; `None`, with a warning, for messages whose end is missing: SDKs may limit attributes."""

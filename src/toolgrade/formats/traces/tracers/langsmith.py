@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from toolgrade._internal.json import short_repr
-from toolgrade._internal.message_content import Fields, first_of, object_of, text_of
-from toolgrade.formats.messages.field_readers import Notes, decoded, id_of, list_of
-from toolgrade.formats.traces.messages import last_text, messages_in, speakers_of
-from toolgrade.formats.traces.span_tree import ModelCall, Span, Tree
-from toolgrade.formats.traces.tracers.tracer import Attributes, Tracer
+from toolgrade._internal.message_content import Fields, as_object, first_of, object_of, text_of
+from toolgrade._internal.model import drop_none
+from toolgrade.formats.messages.field_readers import Notes, id_of, list_of
+from toolgrade.formats.traces.messages import last_text, speakers_of
+from toolgrade.formats.traces.span_tree import Span, Tree
+from toolgrade.formats.traces.tracers.tracer import INPUT, OUTPUT, Attributes, Tracer
 from toolgrade.formats.traces.values import all_entries, first_text, string_of, time_of, token_counts
 from toolgrade.matching.json_compare import ABSENT
 
@@ -83,9 +84,9 @@ def _span(fields: Fields, path: str, trace: str, parent: str) -> Span:
     run_id = str(fields["id"])
     extra = object_of(fields.get("extra"))
     metadata = {**object_of(fields.get("metadata")), **object_of(extra.get("metadata"))}
-    attributes: Attributes = {"langsmith.span.kind": str(fields["run_type"])}
-    if attributes["langsmith.span.kind"].lower() == "tool":
-        attributes |= _tool_attributes(fields, extra)
+    is_tool = str(fields["run_type"]).lower() == "tool"
+    attributes = _tool_attributes(fields, extra) if is_tool else _model_attributes(fields, extra, metadata)
+    attributes |= {"langsmith.span.kind": fields["run_type"], "gen_ai.agent.name": metadata.get("lc_agent_name")}
     span = Span(
         run_id,
         str(fields.get("trace_id") or trace or run_id),
@@ -94,11 +95,11 @@ def _span(fields: Fields, path: str, trace: str, parent: str) -> Span:
         string_of(fields.get("name")),
         started_at=time_of(fields.get("start_time"), unit="ms"),
         ended_at=time_of(fields.get("end_time"), unit="ms"),
-        attributes={**attributes, "gen_ai.agent.name": metadata.get("lc_agent_name")},
+        attributes=drop_none(attributes),
+        places={INPUT: f"{path}.inputs", OUTPUT: f"{path}.outputs"},
         session=id_of(first_of(metadata, *_SESSIONS)),
         error=_error_of(fields),
         exporter=_NAME,
-        record=fields,
     )
     if span.parent is None:
         span.tags = list(map(str, list_of(fields.get("tags"))))
@@ -112,53 +113,45 @@ def _error_of(fields: Fields) -> str | None:
 
 
 def _tool_attributes(fields: Fields, extra: Fields) -> Attributes:
-    outputs = object_of(fields.get("outputs"))
+    result, outputs = fields.get("outputs"), object_of(fields.get("outputs"))
+    if set(outputs) == {"output"}:  # JSON's `null` for a tool that returned nothing
+        result = "null" if outputs["output"] is None else outputs["output"]
     return {
         "gen_ai.tool.name": fields.get("name"),
         "gen_ai.tool.call.id": text_of(extra.get("tool_call_id")),
         "gen_ai.tool.call.arguments": fields.get("inputs"),
-        "gen_ai.tool.call.result": outputs["output"] if set(outputs) == {"output"} else fields.get("outputs"),
+        "gen_ai.tool.call.result": result,
     }
 
 
-def _complete_tool(span: Span) -> None:
-    run = span.tool_run
-    run.input_wrapped |= any(key.startswith("langsmith.") for key in span.attributes)
-    if span.exporter == _NAME and run.result is ABSENT and "output" in object_of(span.record.get("outputs")):
-        run.result = None  # the tool returned nothing
-
-
-def _complete(span: Span) -> None:
-    if span.exporter == _NAME and span.kind != "tool":
-        _read_messages(span.record, span)
-        if span.kind == "model":
-            _read_model(span.record, span)
-
-
-def _read_messages(fields: Fields, span: Span) -> None:
-    span.prompt = messages_in(object_of(fields.get("inputs")), f"{span.path}.inputs", "user")
-    if fields.get("outputs"):
-        span.reply = messages_in(fields["outputs"], f"{span.path}.outputs", "model")
-    # Exports often have the root runs alone, without their models; such a run answers like a model.
-    if span.kind == "other" and span.parent is None and "model" in speakers_of(span.reply_messages):
-        span.kind, span.agent = "agent", span.agent or span.name
-    span.input_text, span.output_text = last_text(span.prompt, "user"), last_text(span.reply_messages, "model")
-
-
-def _read_model(fields: Fields, span: Span) -> None:
-    extra = object_of(fields.get("extra"))
-    metadata = {**object_of(fields.get("metadata")), **object_of(extra.get("metadata"))}
-    inputs, outputs = object_of(fields.get("inputs")), object_of(fields.get("outputs"))
+def _model_attributes(fields: Fields, extra: Fields, metadata: Fields) -> Attributes:
+    inputs, outputs = as_object(fields.get("inputs")), object_of(fields.get("outputs"))
     parameters = object_of(extra.get("invocation_params"))
-    tools = first_of(parameters, "tools", "functions") or inputs.get("tools")
-    span.offered = list(map(decoded, list_of(tools)))
-    model = first_text(first_of(parameters, "model", "model_name"), metadata.get("ls_model_name"))
     usage: dict[str, int] = {}
     details = object_of(outputs.get("llm_output")).get("token_usage")
     # Later sources win: the counts of the run itself are more reliable than those that integrations leave in outputs.
     for counts in (outputs.get("usage"), details, outputs.get("usage_metadata"), fields):
         usage |= token_counts(object_of(counts), _USAGE)
-    span.model_call = ModelCall(model, usage=usage)
+    return {
+        INPUT: inputs,
+        OUTPUT: fields.get("outputs") or None,
+        "gen_ai.tool.definitions": first_of(parameters, "tools", "functions") or (inputs or {}).get("tools"),
+        "gen_ai.request.model": first_text(first_of(parameters, "model", "model_name"), metadata.get("ls_model_name")),
+        **{f"gen_ai.usage.{name}": count for name, count in usage.items()},
+    }
+
+
+def _complete_tool(span: Span) -> None:
+    span.tool_run.input_wrapped |= any(key.startswith("langsmith.") for key in span.attributes)
+
+
+def _complete(span: Span) -> None:
+    if span.exporter != _NAME:
+        return
+    # Exports often have the root runs alone, without their models; such a run answers like a model.
+    if span.kind == "other" and span.parent is None and "model" in speakers_of(span.reply_messages):
+        span.kind, span.agent = "agent", span.agent or span.name
+    span.input_text, span.output_text = last_text(span.prompt, "user"), last_text(span.reply_messages, "model")
 
 
 LANGSMITH = Tracer(
