@@ -47,7 +47,7 @@ def test_interrupt_outside_of_the_command_is_exit_code_130(monkeypatch: pytest.M
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
-@pytest.mark.parametrize("arguments", ["--help", "score runs.jsonl", "score runs.jsonl --json -"])
+@pytest.mark.parametrize("arguments", ["--help", "score runs.jsonl --json -"])
 def test_full_standard_output_is_an_error_of_one_line(arguments: str, tmp_path: Path) -> None:
     """What was printed is lost, so the exit code is not that of the scores."""
     (tmp_path / "runs.jsonl").write_bytes(CASE)

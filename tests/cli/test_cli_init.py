@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -52,23 +53,20 @@ def installed_by(workflow: str) -> list[str]:
 
 @pytest.mark.parametrize("framework", PACKAGES)
 def test_the_gate_runs_at_once(tmp_path: Path, framework: str) -> None:
-    """It passes; with another expectation it fails, so it measures what the agent does."""
+    """It passes; a copy with another expectation fails, so it measures what the agent does."""
     for package in PACKAGES[framework]:
         if find_spec(package) is None:
             pytest.skip(f"{package} is not installed here")
     assert RUNNER.invoke(main, ["init", str(tmp_path), "--framework", framework]).exit_code == 0
-    done = gate(tmp_path, "evals")
-
-    assert (done.code, done.err) == (0, ""), done.out
-    assert "2 passed" in done.out
-    assert re.search(r"tool_correctness.*2 +0 +0 +0|mean 1\b", done.out)
-
-    goldens = tmp_path / "evals" / "goldens.jsonl"
+    changed = shutil.copytree(tmp_path / "evals", tmp_path / "changed")
+    goldens = changed / "goldens.jsonl"
     goldens.write_text(goldens.read_text(encoding="utf-8").replace('"amount": 20', '"amount": 21'), encoding="utf-8")
-    failing = gate(tmp_path, "evals")
-    assert failing.code == 1
-    assert "$.input_parameters.amount expected 21, called with 20" in failing.out
-    assert "1 failed, 1 passed" in failing.out
+    done = gate(tmp_path, "--import-mode=importlib", "evals", "changed")
+
+    assert (done.code, done.err) == (1, ""), done.out
+    assert "1 failed, 3 passed" in done.out
+    assert re.search("^FAILED changed/", done.out, re.MULTILINE)
+    assert "$.input_parameters.amount expected 21, called with 20" in done.out
 
 
 @pytest.mark.parametrize("framework", PACKAGES)

@@ -362,12 +362,13 @@ def test_every_encoding_of_a_pipe_will_do(tmp_path: Path, encoding: str) -> None
     report = evaluate([case], [ToolCorrectnessMetric()], show_progress=False)
     (tmp_path / "r.json").write_text(report.to_json(), encoding="utf-8")
     command, settings = [*COMMAND, "report", "r.json"], {"PYTHONIOENCODING": encoding}
-    for option in ("--html", "--md", "--junit"):
+    options = ("--html", "--md", "--junit")
+    run_python([*command, *(part for option in options for part in (option, f"file{option}"))], tmp_path)
+    for option in options:
         outcome = run_python([*command, option, "-"], tmp_path, settings=settings)
-        run_python([*command, option, "file"], tmp_path, settings=settings)
 
         assert (outcome.code, outcome.err) == (0, "")
-        assert outcome.out == (tmp_path / "file").read_text(encoding="utf-8")
+        assert outcome.out == (tmp_path / f"file{option}").read_text(encoding="utf-8")
         assert "航班 é" in outcome.out
     done = subprocess.run(
         [sys.executable, *command], cwd=tmp_path, env=environment(**settings), capture_output=True, check=True

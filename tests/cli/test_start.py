@@ -162,12 +162,7 @@ def test_commands_do_not_load_each_other(tmp_path: Path, command: str) -> None:
     assert real is not None
     assert {f"toolgrade.cli.{name}" for name in loaded_commands(modules)} == {real.callback.__module__}
     assert not modules & {
-        "rich",
-        "jinja2",
-        "sqlite3",
-        "multiprocessing",
-        "toolgrade.judge",
-        "toolgrade.evaluation.files",
+        *("rich", "jinja2", "sqlite3", "multiprocessing", "toolgrade.judge", "toolgrade.evaluation.files"),
     }
 
 
