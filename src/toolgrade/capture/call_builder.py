@@ -252,7 +252,7 @@ def _status_of_result(call: CallRecord, result: ModelResult) -> CallStatus:
         return CallStatus.UNKNOWN_TOOL
     # In a live recording a failure without an execution means that something refused to run the tool.
     may_have_run = result.read or call.type is ToolCallType.HOSTED
-    return CallStatus.ERROR if may_have_run else CallStatus.REJECTED
+    return CallStatus.ERROR if may_have_run and not result.rejected else CallStatus.REJECTED
 
 
 def _is_unknown(call: CallRecord) -> bool:

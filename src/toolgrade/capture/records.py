@@ -145,6 +145,7 @@ class ModelResult:
     unknown_tool: bool = False
     artifact: Any = None
     error: str | None = None
+    rejected: bool = False
     read: bool = False
     """It was read from a file, so a tool may have run although no execution was observed."""
 
