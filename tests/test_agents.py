@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 
@@ -209,36 +208,6 @@ def test_goldens_are_read_from_their_file(tmp_path: Path) -> None:
     with pytest.raises(DataFileError) as raised:
         evaluate(goldens=path, agent=looks_up, metrics=[METRIC])
     assert [(problem.line, problem.path) for problem in raised.value.problems] == [(1, "$.input"), (2, "$")]
-
-
-@pytest.mark.parametrize("is_pretty", [False, True], ids=["lines", "pretty"])
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ({"toolgrade_results": 1}, "has results, not goldens; name the file that says which calls are expected"),
-        ({"metrics": [], "cases": []}, "has results, not goldens; name the file that says which calls are expected"),
-        (
-            {"messages": [{"role": "user", "content": "Hi"}]},
-            "has calls that were made, not goldens; `toolgrade approve",
-        ),
-        ([{"role": "user", "content": "Hi"}], "has calls that were made, not goldens; `toolgrade approve"),
-        ([{"type": "function_call", "name": "a", "call_id": "1"}], "has calls that were made, not goldens;"),
-        ({"resourceSpans": []}, "has calls that were made, not goldens; `toolgrade approve"),
-        ({"input": "Hi", "tools_called": []}, "has calls that were made, not goldens; `toolgrade approve"),
-    ],
-    ids=["results", "report", "log", "messages", "items", "trace", "cases"],
-)
-def test_a_file_without_goldens_is_named_in_one_line(
-    tmp_path: Path, content: object, message: str, is_pretty: bool
-) -> None:
-    """With what to do."""
-    path = tmp_path / "file"
-    path.write_text(json.dumps(content, indent=2 if is_pretty else None))
-    with pytest.raises(DataFileError) as raised:
-        Golden.load(path)
-
-    assert str(raised.value).startswith(f"{path} {message}")
-    assert len(raised.value.problems) == 1
 
 
 def test_a_golden_without_expectations_cannot_be_scored_yet() -> None:

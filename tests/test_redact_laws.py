@@ -34,21 +34,8 @@ _fragments = st.sampled_from(
     (
         *(*TOKENS, M, M[:-1], "://", "://u:p@h", "Bearer ", "Authorization: Basic ", "abc123def", '"password": ', "-"),
         *(
-            "'token': '",
-            '"secret": [',
-            "?token=",
-            "&api_key=a",
-            '"',
-            "'",
-            "\\",
-            "[",
-            "]",
-            "{",
-            "}",
-            ":",
-            ",",
-            " ",
-            "\n",
+            *("'token': '", '"secret": [', "?token=", "&api_key=a", '"', "'", "\\", "[", "]", "{", "}", ":", ","),
+            *(" ", "\n"),
         ),
         *("x", "é", "_", "eyJ", "sk-", "@", "/", "=", "-----BEGIN PRIVATE KEY-----", "null"),
     )
@@ -114,24 +101,7 @@ def test_no_nesting_hides_a_secret_from_the_rules(token: str, nesting: Any) -> N
 
 
 _SEPARATORS = (
-    "",
-    "",
-    "",
-    "_",
-    "-",
-    " ",
-    ".",
-    "\n",
-    "\t",
-    "\x01",
-    '"',
-    "'",
-    "\\",
-    "/",
-    "\\n",
-    "\u2013",
-    "\ud800",
-    "\u001bt",
+    *("", "", "", "_", "-", " ", ".", "\n", "\t", "\x01", '"', "'", "\\", "/", "\\n", "\u2013", "\ud800", "\u001bt"),
 )
 _MORE_TOKENS = (
     *(
@@ -265,29 +235,12 @@ def test_the_quick_search_finds_nothing_in_usual_data() -> None:
 HOSTILE = (
     *("sk-", "-sk-", "sk-a-", "eyJaaaaaaaa-", "eyJaaaaaaaa.", ".eyJaaaaaaaa ", "ghp_", "AKIA", "bearer ", "bearer\t\t"),
     *(
-        "authorization:        ",
-        "://",
-        "://a:",
-        "://a:b",
-        "a:",
-        "@",
-        "-----BEGIN ",
-        "-----BEGIN PRIVATE KEY-----",
-        "-a",
+        *("authorization:        ", "://", "://a:", "://a:b", "a:", "@", "-----BEGIN "),
+        *("-----BEGIN PRIVATE KEY-----", "-a"),
     ),
     *(
-        '"',
-        '"password": "',
-        '"password": [',
-        '"a',
-        "?token=",
-        "\\",
-        '\\"token\\": \\"\\',
-        "[",
-        '{"a":',
-        '["',
-        " ",
-        "\0",
+        *('"', '"password": "', '"password": [', '"a', "?token=", "\\", '\\"token\\": \\"\\', "[", '{"a":', '["'),
+        *(" ", "\0"),
     ),
 )
 

@@ -184,12 +184,6 @@ def test_a_result_without_a_score_is_no_number() -> None:
     assert "ValueError" in f"{one}"
 
 
-def test_float_is_the_score() -> None:
-    """`float(result)` is its score."""
-    case = LLMTestCase(tools_called=[], expected_tools=[])
-    assert float(ToolCorrectnessMetric().measure(case)) == 1.0
-
-
 @pytest.mark.parametrize(
     ("error", "also"),
     [

@@ -49,43 +49,6 @@ def answers(call_id: str | None, text: str | None) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
-def test_the_example_with_trajectories_works() -> None:
-    """The page's first example, without a key: arguments and outputs are compared, and the selection was not judged."""
-    metric = DeepEvalToolCorrectnessMetric(
-        available_tools=[{"name": "data_checker", "description": "Runs SQL.", "parameters": {"type": "object"}}],
-    )
-
-    result = measure(
-        metric,
-        query=QUERY,
-        agent_trajectory=TRAJECTORY,
-        expected_agent_trajectory=TRAJECTORY,
-        generated_response="Based on the data, the average sales amount is $250.50.",
-        expected_response="The average sales amount in the orders table is $250.50.",
-    )
-
-    assert (result.score, result.passed) == (1.0, True)
-    assert result.metric == "tool_correctness(input_parameters, output)"
-    assert any("not judged" in text for text in result.warnings)
-
-
-def test_the_example_with_lists_works() -> None:
-    """The page's second example, by name and as one object."""
-    record = {
-        "query": "What is 15 plus 27?",
-        "tools_called": [CALCULATOR],
-        "expected_tools": [CALCULATOR],
-        "generated_response": "15 plus 27 equals 42.",
-        "expected_response": "15 plus 27 equals 42.",
-    }
-
-    by_name = measure(**record)
-    as_object = asyncio.run(DeepEvalToolCorrectnessMetric().measure(record))
-
-    assert by_name == as_object
-    assert (by_name.score, by_name.warnings) == (1.0, ())
-
-
 def test_credentials_are_not_in_the_repr() -> None:
     """Neither the key nor the settings; both are stored."""
     metric = DeepEvalToolCorrectnessMetric(model_credentials="sk-secret", model_config={"api_key": "sk-other"})
@@ -263,18 +226,6 @@ def test_unmeasurable_records_are_errors() -> None:
         asyncio.run(DeepEvalToolCorrectnessMetric().measure({"query": "a"}, query="b"))
 
 
-def test_one_metric_measures_concurrently() -> None:
-    """Nothing is stored on it, so each task gets its own result."""
-    metric = DeepEvalToolCorrectnessMetric()
-    names = ["calculator", "other"] * 5
-
-    async def all_of_them() -> list[MetricResult]:
-        records = [{"tools_called": [{**CALCULATOR, "name": name}], "expected_tools": [CALCULATOR]} for name in names]
-        return await asyncio.gather(*(metric.measure(record) for record in records))
-
-    assert [result.score for result in asyncio.run(all_of_them())] == [1.0, 0.0] * 5
-
-
 def test_steps_keep_the_order_of_messages() -> None:
     """A step for a request and one for its answer, with the same id."""
     trajectory = [asks(("a", "add", '{"n": 1}'), ("b", "sub", "")), answers("b", "B"), answers("a", "A")]
@@ -326,11 +277,6 @@ def test_steps_of_one_call_become_one_call() -> None:
     assert ToolCallParser().create_tool_call_object([]) == []
 
 
-def test_steps_without_ids_are_calls_of_their_own() -> None:
-    """Two equal steps are two calls."""
-    assert len(ToolCallParser().create_tool_call_object([CALCULATOR, CALCULATOR])) == 2
-
-
 def test_steps_that_share_an_id_by_mistake_are_reported() -> None:
     """Nothing is lost: a step that does not belong to an open call is a separate call."""
     first = {"tool_call_id": "a", "name": "add", "args": {"n": 1}}
@@ -363,18 +309,6 @@ def test_names_lose_their_suffix_by_default() -> None:
         assert ToolCallParser().create_tool_call_object(steps)[0].name == "delegate_to_sql_query_agent"
     (remaining,) = ToolCallParser().create_tool_call_object(steps, normalize_names=False)
     assert remaining.name == "delegate_to_sql_query_agent_xg7c"
-
-
-def test_a_name_is_normalized_by_the_rule() -> None:
-    """Letters with digits are a suffix, a word is not; no warning, since the caller sees the result."""
-    normalize = ToolCallParser().normalize_tool_name
-
-    assert normalize("delegate_to_sql_query_agent_xg7c") == "delegate_to_sql_query_agent"
-    assert [normalize(name) for name in ("agent_zor2", "read_data", "agent_name")] == [
-        "agent",
-        "read_data",
-        "agent_name",
-    ]
 
 
 def test_tool_calls_become_steps() -> None:

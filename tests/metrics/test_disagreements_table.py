@@ -18,9 +18,7 @@ from toolgrade import (
     Turn,
     case_from_record,
 )
-from toolgrade.compat.gllm_evals import DeepEvalToolCorrectnessMetric
 from toolgrade.formats.names import strip_suffix
-from toolgrade.judge import BatchOptions
 
 
 def tools(*names: str) -> list[ToolCall]:
@@ -64,12 +62,6 @@ def test_evaluation_params_default(params: Any) -> None:
     assert built.measure(wrong).score == 1
 
 
-def test_evaluation_params_default_of_gllm_evals() -> None:
-    """Only the gllm-evals layer compares arguments and outputs by default."""
-    core = DeepEvalToolCorrectnessMetric()._core
-    assert core.evaluation_params == tuple(ToolCallParams)
-
-
 @pytest.mark.parametrize(
     ("name", "names", "bare"),
     [
@@ -93,20 +85,6 @@ def test_name_suffixes_stay_by_default() -> None:
     assert [call.name for call in rewritten.tools_called or ()] == ["parse"]
     assert rewritten.run is not None
     assert rewritten.run.warnings == ["renamed 'parse_ipv4' to 'parse'"]
-
-
-def test_batch_polling() -> None:
-    """The layer for gllm-evals keeps 30 seconds and 120 checks as its defaults; a `Judge` has no limit."""
-    metric = DeepEvalToolCorrectnessMetric()
-    assert (metric.batch_status_check_interval, metric.batch_max_iterations) == (30, 120)
-    assert BatchOptions() == BatchOptions(status_check_interval=30, max_iterations=None)
-
-
-def test_tool_use_with_no_tool_call_anywhere() -> None:
-    """The argument part is left out, not counted as 0: the score is that of the selection."""
-    turns = [Turn(role="user", content="Hello!"), Turn(role="assistant", content="Hello.")]
-    result = ToolUseMetric([{"name": "a"}], judge=RuleJudge("yes")).measure(ConversationalTestCase(turns=turns))
-    assert (result.score, "arguments" in result.parts) == (1, False)
 
 
 def test_available_tools_of_tool_use() -> None:
