@@ -3,6 +3,11 @@
 Traces repeat messages as the model's provider or the framework writes them, so these readers take every form in use and
 refuse nothing: what is not a text, a call or an answer is `None`. Missing arguments count as not captured; only in
 forms that leave empty arguments out (Google's) do they count as `{}`.
+
+Sources: besides those of the other readers, Gemini API reference, "Content" and "Part" (`functionCall`,
+`functionResponse`); Amazon Bedrock API reference, "ContentBlock" (`toolUse`, `toolResult`); AI SDK reference,
+"ModelMessage"; Haystack documentation, "ChatMessage"; OpenTelemetry, "Semantic conventions for generative client AI
+spans", JSON schemas of `gen_ai.input.messages` and `gen_ai.output.messages`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Detection of the format of messages.
 
-A message that another format is sure to have is refused, so that calls in a form that is not read never count as none.
+Messages of an unsupported format are an error: they must not read as "no calls".
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CHAT_PARTS = frozenset({"image_url", "input_audio"})
 
 _LANGCHAIN_TYPES = frozenset({"ai", "human", "AIMessage", "HumanMessage", "AIMessageChunk", "constructor"})
 _AMBIGUOUS_LANGCHAIN_TYPES = frozenset({"tool", "system", "function", "remove", "developer", "chat"})
-"""Types that other things have, too; they are a message's only if it has content."""
+"""These types are ambiguous: treat them as a message only with content."""
 
 _CALL_KEYS = frozenset({"tool_calls", "function_call", "tool_call_id", "refusal"})
 _CHAT_KEYS = frozenset({"role", "content", "name", "annotations", "audio"}) | _CALL_KEYS

@@ -3,6 +3,9 @@
 Forms: `dumps` (`{"lc": 1, "type": "constructor", ...}`), `messages_to_dict` (`{"type": "ai", "data": {...}}`),
 `model_dump` (`{"type": "ai", "content": ...}`), and the message objects. Calls stand under `tool_calls`, those with
 unreadable arguments under `invalid_tool_calls`, those that the provider ran in the content blocks.
+
+Source: LangChain reference, `langchain_core.messages` (`AIMessage`, `ToolMessage`, `messages_to_dict`) and
+`langchain_core.load.dumps`; LangChain documentation, "Messages", section "Standard content blocks".
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Reader of the `tools` of a request: the tools that the model could choose from, with the names that calls have."""
+"""Reader of the `tools` of a request: the tools that the model could choose from, with the names that calls have.
+
+Sources: OpenAI API reference, "Create a model response", `tools`, and "Create chat completion", `tools`; Anthropic API
+reference, "Create a Message", `tools`.
+"""
 
 from __future__ import annotations
 

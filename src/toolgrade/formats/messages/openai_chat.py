@@ -4,6 +4,8 @@ Roles are `user`, `assistant` (whose `tool_calls` are the calls) and `tool` (who
 answers); `system` and `developer` are skipped. The older `function_call` with role `function` is read too, with a
 warning. What cannot be read is an error with its JSON path; what is read only in part is a warning. No call is ever
 left out.
+
+Source: OpenAI API reference, "Chat Completions", "Create chat completion" (`messages`) and "The chat completion object".
 """
 
 from __future__ import annotations
@@ -98,7 +100,10 @@ def _read_calls(value: object, path: str, notes: Notes) -> list[Request]:
 
 
 def _read_legacy_call(value: object, path: str, others: list[Request], notes: Notes) -> list[Request]:
-    """Return the `function_call` of the message at `path` as a list; an empty one if it is empty or repeats another."""
+    """Return the `function_call` of the message at `path` as a list; an empty one if it is empty or repeats another.
+
+    Source: the same page, "Assistant message": `function_call` is deprecated and replaced by `tool_calls`.
+    """
     if value is None:
         return []
     body = as_object(value)

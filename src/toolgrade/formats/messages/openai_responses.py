@@ -2,6 +2,9 @@
 
 An item is one entry of `Response.output`, or of the `input` that a program sends back. `read_responses_call` and
 `read_responses_answer` read one of them; both take a plain object or the SDK's own.
+
+Source: OpenAI API reference, "Responses", "Create a model response", `input` (the types of items) and "The response
+object", `output`; OpenAI guides, "MCP and Connectors" (approvals) and "Programmatic tool calling" (callers).
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from toolgrade._internal.json import JsonObject, json_text
+from toolgrade._internal.model import drop_none
 from toolgrade.calls import CallStatus, Execution, ToolCall, ToolCallType
 from toolgrade.capture import Request
 from toolgrade.formats.messages.message import Answer
@@ -136,16 +137,16 @@ class OpenCalls:
         rounds = self._by_id.get(key, {})
         for number in sorted(rounds, reverse=True):
             calls = rounds[number]
-            if len(calls) == 1 and calls[0].is_open and (other_names or calls[0].request.name == name):
-                return calls[0]  # nearly always
             while calls and not calls[0].is_open:
                 calls.popleft()
             if not calls:
                 del rounds[number]
-                continue
-            named = next((call for call in calls if call.is_open and call.request.name == name), None)
-            if named is not None or other_names:
-                return named or calls[0]
+            elif calls[0].request.name == name:
+                return calls[0]
+            else:
+                named = next((call for call in calls if call.is_open and call.request.name == name), None)
+                if named is not None or other_names:
+                    return named or calls[0]
         return None
 
 
@@ -193,27 +194,24 @@ class CallBuilder:
 
 def _details(call: RecordedCall, status: CallStatus, output: object) -> JsonObject:
     """Return the fields of an execution that not every call has."""
-    fields: JsonObject = {"source": call.request.source}
-    if call.request.server is not None:
-        fields["server"] = call.request.server
-    if call.agent is not None:
-        fields["agent"] = call.agent
-    if call.answer is not None and call.answer.artifact is not None:
-        fields["artifact"] = call.answer.artifact
-    error = None if status is _OK else _error(call, status)
-    if error is not None:
-        fields["error"] = error
-    if call.is_invalid:
-        fields["requested_parameters"] = call.requested
-    content = call.content
+    answer, request = call.answer, call.request
+    fields: JsonObject = {
+        "source": request.source,
+        "server": request.server,
+        "agent": call.agent,
+        "error": None if status is _OK else _error(call, status),
+        "requested_parameters": call.requested if call.is_invalid else None,
+        "model_output": None if call.content is output else _model_output(call.content, output),
+        "artifact": None if answer is None else answer.artifact,
+        "not_captured": (_not_captured(call, output) or None) if output is ABSENT or call.not_captured else None,
+    }
+    return drop_none(fields)
+
+
+def _model_output(content: Any, output: object) -> Any:  # noqa: ANN401 - JSON values
+    """Return what the model received, `None` if it is equal to the output or not known."""
     # A value and its JSON text are equal, but the model received only one of them, so both are stored.
-    if content is not output and content not in (ABSENT, None) and not json_equal(output, content):
-        fields["model_output"] = content
-    if output is ABSENT or call.not_captured:
-        missing = _not_captured(call, output)
-        if missing:
-            fields["not_captured"] = missing
-    return fields
+    return None if content is ABSENT or json_equal(output, content) else content
 
 
 def _not_captured(call: RecordedCall, output: object) -> list[str]:
@@ -232,18 +230,25 @@ def _has_succeeded(call: RecordedCall) -> bool:
 
 
 def _status(call: RecordedCall, *, is_interrupted: bool) -> CallStatus:
+    answer = call.answer
     if call.is_invalid:
         return CallStatus.INVALID_ARGUMENTS
     if call.ran:
         return _OK if call.error is None else CallStatus.ERROR
-    if call.answer is not None and not call.answer.failed:
+    if answer is None:
+        return _status_without_answer(call, is_interrupted=is_interrupted)
+    if not (answer.failed or answer.unknown_tool):
         return _OK
-    if call.answer is None and call.request.handoff:
-        return _OK
-    if _is_unknown(call) or (call.answer is not None and call.answer.unknown_tool):
+    if answer.unknown_tool or _is_unknown(call):
         return CallStatus.UNKNOWN_TOOL
-    if call.answer is not None:
-        return CallStatus.REJECTED if call.answer.approved is False else CallStatus.ERROR
+    return CallStatus.REJECTED if answer.approved is False else CallStatus.ERROR
+
+
+def _status_without_answer(call: RecordedCall, *, is_interrupted: bool) -> CallStatus:
+    if call.request.handoff:
+        return _OK
+    if _is_unknown(call):
+        return CallStatus.UNKNOWN_TOOL
     return CallStatus.PENDING if is_interrupted and call.is_of_last_message else _NOT_EXECUTED
 
 

@@ -6,6 +6,9 @@ else is an error that says to log that.
 
 Chat servers number and name pieces of calls in many ways: no id or a repeated one, the index 0 for all calls, the name
 in each piece, or the name itself in pieces (`get_`, `weather`).
+
+Sources: OpenAI API reference, "The chat completion chunk object" and "Streaming events" of Responses
+(`response.completed`); Anthropic documentation, "Streaming Messages", section "Event types".
 """
 
 from __future__ import annotations

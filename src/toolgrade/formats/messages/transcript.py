@@ -270,13 +270,12 @@ class _Reading:
         self._round += self._round_is_over
         self._round_is_over = False
         self._top.last_message += 1
-        has_calls = runs_a_tool = False
+        requests: list[Request] = []
         text = text_after_calls = None
         for part in message.parts:
             if isinstance(part, Request):
                 exchange.calls.append(self._add_call(part, message))
-                has_calls = True
-                runs_a_tool |= part.type not in _RUN_BY_PROVIDER
+                requests.append(part)
                 text_after_calls = None
             elif part:
                 text = text_after_calls = part
@@ -285,10 +284,12 @@ class _Reading:
             self._approvals = set(message.approvals)
         if message.model or message.usage:
             self.add_use(message.model, message.usage or {})
-        if not has_calls:
+        if not requests:
             exchange.output = text or self._output
+        elif all(request.type in _RUN_BY_PROVIDER for request in requests):
+            exchange.output = text_after_calls
         else:  # while the agent still has to run its tools, no text here is the final answer
-            exchange.output = None if runs_a_tool else text_after_calls
+            exchange.output = None
         self._output = exchange.output
 
     def _add_call(self, request: Request, message: ModelMessage) -> RecordedCall:
@@ -390,18 +391,21 @@ class _Reading:
         call = self._open.call_of(answer.call_id, answer.name)
         if call is None:
             named = [f"{label} {value!r}" for label, value in (("id", answer.call_id), ("name", answer.name)) if value]
-            said = f" ({', '.join(named)})" if named else ""
-            self._warn(f"{path}: answers no open call before it{said}; it was left out")
-            return
+            addressee = f" ({', '.join(named)})" if named else ""
+            self._warn(f"{path}: answers no open call before it{addressee}; it was left out")
+        else:
+            self._set_answer(call, answer, path)
+
+    def _set_answer(self, call: RecordedCall, answer: Answer, path: str) -> None:
         name = call.request.name
         if answer.name is not None and answer.name != name:
             self._warn(f"{path}: has the id of the call of {name!r} but the name {answer.name!r}; the id won")
         call.answer, call.answer_path = answer, path
         call.request.type = answer.type or call.request.type
+        call.content = self._json(answer.content, "model_output", call)
         if answer.artifact is not None:
             artifact = self._json(answer.artifact, "artifact", call)
             answer.artifact = None if artifact is ABSENT else artifact
-        call.content = self._json(answer.content, "model_output", call)
         is_lost = call.content is ABSENT and "model_output" not in call.not_captured
         if is_lost and not call.is_invalid and not answer.failed:
             self._warn(f"{path}: the tool message has no content; the output of {name!r} was not captured")
@@ -412,18 +416,15 @@ class _Reading:
     def transcript(self, format: str, end: End) -> Transcript:
         """Return the transcript; the warnings are in the notes, and on every run."""
         self._warn_of_ids()
-        status, error = end
-        status = RunStatus.OK if self._approvals else _status_with(self._output, status)
-        if self._approvals and status is RunStatus.OK and any(map(self._waits, self.calls)):
-            status = RunStatus.INTERRUPTED
-        # If the user spoke only once, the run says it all.
-        has_turns = sum(bool(exchange.user_inputs) for exchange in self.exchanges) > 1
-        is_interrupted = status is RunStatus.INTERRUPTED
+        self.notes.warnings.extend(self._warnings)
         outer = [call for call in self.calls if call.scope is self._top]
         for position, call in enumerate(outer):
             call.position = position
+        # If the user spoke only once, the run says it all.
+        has_turns = sum(bool(exchange.user_inputs) for exchange in self.exchanges) > 1
+        status = self._status(end[0])
+        is_interrupted = status is RunStatus.INTERRUPTED
         builder = CallBuilder(self.calls, self._turns() if has_turns else {}, is_interrupted=is_interrupted)
-        self.notes.warnings.extend(self._warnings)
         texts = [text for exchange in self.exchanges for text in exchange.texts]
         fields = self._input() | {
             "actual_output": None if is_interrupted else self._output,
@@ -431,17 +432,23 @@ class _Reading:
             "dialogue": self._dialogue() if has_turns else None,
             "calls": builder.calls_in(self._top),
             "handoffs": [
-                Handoff(call=call.position, to_agent=None, from_agent=None) for call in outer if call.request.handoff
+                Handoff(call=one.position, to_agent=None, from_agent=None) for one in outer if one.request.handoff
             ],
             "available_tools": list(self._tools.values()),
             "status": None if status is RunStatus.OK else status,
-            "error": error,
+            "error": end[1],
             "models": list(self._models),
             "usage": self._usage,
             "warnings": list(self.notes.warnings),
         }
         run = Run.from_valid({name: value for name, value in fields.items() if value not in (None, [], {})})
         return Transcript(format, run, self.exchanges)
+
+    def _status(self, end: RunStatus) -> RunStatus:
+        """Return how the run ended whose last response ended like this."""
+        if not self._approvals:
+            return _status_with(self._output, end)
+        return RunStatus.INTERRUPTED if any(map(self._waits, self.calls)) else RunStatus.OK
 
     def _waits(self, call: RecordedCall) -> bool:
         return call.scope is self._top and call.is_of_last_message and call.is_unresolved
