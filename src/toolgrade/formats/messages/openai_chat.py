@@ -5,7 +5,7 @@ answers); `system` and `developer` are skipped. The older `function_call` with r
 warning. What cannot be read is an error with its JSON path; what is read only in part is a warning. No call is ever
 left out.
 
-Source: OpenAI API reference, "Chat Completions", "Create chat completion" (`messages`) and "The chat completion object".
+Source: OpenAI API reference, "Create chat completion", `messages`, and "The chat completion object".
 """
 
 from __future__ import annotations
