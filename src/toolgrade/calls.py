@@ -83,14 +83,7 @@ class CallStatus(str, Enum):
 
 
 class ToolEffect(str, Enum):
-    """Effect of a tool's calls on the world outside of the conversation.
-
-    Example:
-        >>> from toolgrade import ToolEffect, ToolSpec
-        >>> tools = [ToolSpec(name="get_weather", effect="read"), ToolSpec(name="book_flight", effect="write")]
-        >>> [tool.name for tool in tools if tool.effect is ToolEffect.WRITE]
-        ['book_flight']
-    """
+    """Effect of a tool's calls on the world outside of the conversation."""
 
     READ = "read"
     """They only look something up or compute it."""
@@ -99,15 +92,7 @@ class ToolEffect(str, Enum):
 
 
 class CallOrigin(str, Enum):
-    """Who requested the call.
-
-    Example:
-        >>> from toolgrade import CallOrigin, Execution
-        >>> Execution().origin
-        <CallOrigin.MODEL: 'model'>
-        >>> Execution(origin="code").origin is CallOrigin.CODE
-        True
-    """
+    """Who requested the call."""
 
     MODEL = "model"
     CODE = "code"

@@ -44,17 +44,7 @@ PricePerMillion = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Price(Model):
-    """The price of a million tokens of one model, in any one currency.
-
-    Example:
-        >>> from toolgrade.judge import Judge, Price, Reply
-        >>> from toolgrade.testing import sample_prompt
-        >>> judge = Judge("gpt-4.1", prices={"gpt-4.1": Price(input=2.0, output=8.0)})
-        >>> text = '{"evidence": ["c1"], "reasoning": "The user asked for it.", "verdict": "yes"}'
-        >>> reply = Reply(text=text, usage={"input_tokens": 1000, "output_tokens": 100})
-        >>> judge.store(sample_prompt(), reply).cost
-        0.0028
-    """
+    """The price of a million tokens of one model, in any one currency."""
 
     input: PricePerMillion
     output: PricePerMillion

@@ -15,16 +15,7 @@ from toolgrade.errors import Problem
 
 
 class LintKind(str, Enum):
-    """The kind of a finding.
-
-    Example:
-        >>> from toolgrade import Golden, ToolCall
-        >>> from toolgrade.linting import LintKind, lint
-        >>> golden = Golden(input="What is the weather in Paris?", expected_tools=[ToolCall(name="get_wether")])
-        >>> report = lint([golden], tools=[{"name": "get_weather"}])
-        >>> [finding.path for finding in report if finding.kind is LintKind.UNKNOWN_TOOL]
-        ['$[0].expected_tools[0].name']
-    """
+    """The kind of a finding."""
 
     UNREADABLE = "unreadable"
     """Not JSON, not a case, or not an expectation."""

@@ -140,17 +140,6 @@ def flaky_tool(failures: int = 1) -> ToolDouble:
 
     Args:
         failures: Number of calls that fail.
-
-    Example:
-        >>> from toolgrade.testing import flaky_tool
-        >>> tool = flaky_tool(failures=1)
-        >>> for attempt in (1, 2):
-        ...     try:
-        ...         print(attempt, tool.function(7))
-        ...     except ValueError as error:
-        ...         print(attempt, error)
-        1 not yet
-        2 flaky 7
     """
     left = [None] * failures
 

@@ -31,20 +31,6 @@ def print_comparison(
         title_b: A heading for the later one.
         limit: Maximum number of regressions, and of improvements, listed for each metric; 0 for all.
         console: Where to print; standard output by default.
-
-    Example:
-        >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, compare, evaluate
-        >>> from toolgrade.report.terminal import print_comparison
-        >>> weather, metrics = ToolCall(name="get_weather"), [ToolCorrectnessMetric()]
-        >>> a = evaluate([LLMTestCase(id="weather", tools_called=[weather], expected_tools=[weather])], metrics)
-        >>> b = evaluate([LLMTestCase(id="weather", tools_called=[], expected_tools=[weather])], metrics)
-        >>> print_comparison(compare(a, b), title_a="before", title_b="after")
-        A  before: 1 case
-        B  after: 1 case
-        1 case in both
-         metric                   pairs    A    B B - A 95 % interval worse better     p
-         tool_correctness             1 1.00 0.00 -1.00             -     1      0 1.000
-        ...
     """
     screen = Screen(console)
     for name, title, cases in (("A", title_a, comparison.cases_a), ("B", title_b, comparison.cases_b)):

@@ -103,16 +103,6 @@ def print_result(result: MetricResult, case: AnyCase, console: Console | None = 
         result: The result.
         case: The case it was measured on.
         console: Where to print; standard output by default.
-
-    Example:
-        >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric
-        >>> from toolgrade.report.terminal import print_result
-        >>> case = LLMTestCase(id="weather", tools_called=[], expected_tools=[ToolCall(name="get_weather")])
-        >>> print_result(ToolCorrectnessMetric().measure(case), case)
-        weather  tool_correctness  FAILED
-         1 call expected, none made = 0 (failed at 0.5).
-              expected                               called
-         -  1 get_weather                            (not called)
     """
     entry, result = redact_entry((CaseResult(0, case, ()), result))
     _print_result(Screen(console), result, case, entry.case.id or entry.case.name or "case")
