@@ -95,10 +95,8 @@ def score(
     scored, 2 if the command line, FILE or the file of --results is wrong, 130 if interrupted.
     """
     paths = expand(files, "nothing was scored")
-    if goldens_path is None and on_command_line("golden_id"):
-        raise click.UsageError("--golden-id must be used with --goldens")
-    if results is None and on_command_line("resume"):
-        raise click.UsageError("--resume must be used with --results")
+    _check_companion("golden_id", "goldens", goldens_path)
+    _check_companion("resume", "results", results)
     options = EvaluationOptions(
         test_cases=paths,
         metrics=metrics,
@@ -123,6 +121,12 @@ def score(
     for text in unscored:
         click.echo(text, err=True)
     sys.exit(_exit_code(report, fail_under, is_incomplete=bool(unscored) or has_bad_lines(caught)))
+
+
+def _check_companion(option: str, other: str, value: str | None) -> None:
+    """Refuse an option on the command line that needs another one."""
+    if value is None and on_command_line(option):
+        raise click.UsageError(f"--{option.replace('_', '-')} must be used with --{other}")
 
 
 def _refuse_goldens(report: Report, name: str) -> None:
