@@ -131,11 +131,6 @@ class Steps:
         """Note that the current branch sent an event."""
         self._senders[id(event)] = weakref.ref(event), current_branch()
 
-    def clear(self) -> None:
-        """Forget all steps."""
-        self._senders.clear()
-        self._receivers.clear()
-
 
 @dataclass(slots=True, eq=False)
 class _CodeCall:
@@ -207,13 +202,21 @@ class OpenRequests:
             self._requests.append(_OpenRequest(request, order, scope, branch, copy.deepcopy(request.arguments)))
 
     def started(
-        self, execution: str, name: str, arguments: dict[str, Any], scope: str | None, call_id: str | None = None
+        self,
+        execution: str,
+        name: str,
+        arguments: dict[str, Any],
+        scope: str | None,
+        call_id: str | None = None,
+        known: Request | None = None,
     ) -> tuple[Request | None, str]:
         """Return the request that a tool carries out, if it is known, and a warning, which may be empty."""
         candidates = [request for request in self._requests if request.may_start(name, scope, call_id)]
         here = current_branch()
         repeated = self._repeated(here, candidates, name, arguments, is_nested=scope is not None)
-        request, warning = (repeated.request, "") if repeated else self._choose(here, candidates, execution, arguments)
+        request, warning = repeated.request if repeated else known, ""
+        if request is None:
+            request, warning = self._choose(here, candidates, execution, arguments)
         if here.step is not None:
             request = request or Request(name, id=call_id)
             repeated = repeated or _CodeCall(request, name, _copy(arguments), scope is not None)
@@ -291,14 +294,6 @@ class OpenRequests:
         steps = [step for step in self._waiting_steps.values() if any(call.is_suspended for call in step.calls)]
         self._left = [call for step in steps for call in step.calls]
         self._waiting_steps.clear()
-
-    def clear(self) -> None:
-        """Forget all requests."""
-        self._requests.clear()
-        self._running.clear()
-        self._step_calls.clear()
-        self._waiting_steps.clear()
-        self._left.clear()
 
 
 def _copy(arguments: dict[str, Any]) -> dict[str, Any]:

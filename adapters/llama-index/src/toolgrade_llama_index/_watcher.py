@@ -32,7 +32,7 @@ from toolgrade.capture import Branch, Outcome, Request
 from toolgrade.cases import Run, RunStatus
 from toolgrade_llama_index import _messages
 from toolgrade_llama_index._agent_steps import HANDOFF, TOP
-from toolgrade_llama_index._branches import current_branch
+from toolgrade_llama_index._branches import OpenRequests, Steps, current_branch
 from toolgrade_llama_index._errors import error_text, outcome_of, status_of
 from toolgrade_llama_index._listening import RecorderListener
 from toolgrade_llama_index._results import is_unknown_tool, result_of
@@ -188,7 +188,7 @@ class SpanWatcher:
         A run that is cancelled while calls wait for a person waits with them: to be resumed, it has to be left.
         """
         recording.steps.finish()
-        recording.workflow_steps.clear()
+        recording.workflow_steps = Steps()
         recording.builder.ended(answer, status=status, error=error, at=now())
         if status is RunStatus.STOPPED and may_wait and recording.has_waited:
             recording.waiting = waiting_calls(recording.run())
@@ -197,7 +197,7 @@ class SpanWatcher:
             if not recording.waiting:
                 recording.builder.ended(answer, status=status, error=error, at=now())
         if not recording.waiting:
-            recording.requests.clear()
+            recording.requests = OpenRequests()
         self._finished.append(recording)
 
     # Models
@@ -289,9 +289,7 @@ class SpanWatcher:
         else:
             name, arguments = tool.metadata.name or "", arguments_of(tool, bound)
         recording = span.recording
-        request, warning = recording.requests.started(span.id, name, arguments, span.scope)
-        if warning:
-            recording.builder.warn(warning)
+        request = recording.started(span.id, name, arguments, span.scope)
         recording.builder.tool_started(
             span.id,
             ToolSpec(name=name, type=call_type_of(tool)) if name else name,
@@ -321,15 +319,12 @@ class SpanWatcher:
         recording.waits_in_steps.discard((call.id, call.name))
         call.attempts += 1
         call.key = span.id if call.attempts == 1 else f"{span.id}.{call.attempts}"
+        request: Request | None = None
         if recording.lacks_beginning and not recording.is_repeated(call):
-            recording.builder.model_asked(
-                [Request(call.name, call.arguments, call_id, call_type_of(tool))], scope=place
-            )
-        request = None
+            request = Request(call.name, call.arguments, call_id, call_type_of(tool))
+            recording.builder.model_asked([request], scope=place)
         if not _is_agent(_workflow_of(span)):
-            request, warning = recording.requests.started(call.key, call.name, call.arguments, scope, call_id)
-            if warning:
-                recording.builder.warn(warning)
+            request = recording.started(call.key, call.name, call.arguments, scope, call_id, request)
         recording.builder.tool_started(
             call.key,
             ToolSpec(name=call.name, type=call_type_of(tool)) if call.name else call.name,
