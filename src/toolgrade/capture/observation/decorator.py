@@ -36,7 +36,15 @@ from toolgrade._internal.json import JsonObject
 from toolgrade._internal.model import drop_none
 from toolgrade.calls import ToolCall, ToolCallType, ToolSpec
 from toolgrade.capture.builder import RunBuilder
-from toolgrade.capture.observation.spans import NoSpan, Observable, Span, begin_span, current_span, error_text, guarded
+from toolgrade.capture.observation.spans import (
+    NoSpan,
+    Observable,
+    ObservedSpan,
+    begin_span,
+    current_span,
+    error_text,
+    guarded,
+)
 from toolgrade.capture.records import Key, Request
 from toolgrade.cases import LLMTestCase
 from toolgrade.errors import ConfigurationError, InvalidDataError
@@ -223,7 +231,7 @@ class CurrentRun:
     def offered(self, tools: Iterable[ToolSpec | Mapping[str, Any]]) -> None:
         """Record the tools that the model can choose from, all of them, in any form that `ToolSpec` reads."""
 
-        def prepare(_: Span) -> _Event:
+        def prepare(_: ObservedSpan) -> _Event:
             specs = list(tools)
             return lambda builder, tool: builder.offered(specs, scope=tool)
 
@@ -236,7 +244,7 @@ class CurrentRun:
         agents that run at the same time, each in an observed function, every agent has its own calls.
         """
 
-        def prepare(span: Span) -> _Event:
+        def prepare(span: ObservedSpan) -> _Event:
             calls = list(requests)
             span.add_message(calls)
             return lambda builder, tool: builder.model_asked(calls, scope=tool, agent=agent)
@@ -252,7 +260,7 @@ class CurrentRun:
     ) -> None:
         """Record a result that the model received, of the call of this id or, without an id, of this name."""
 
-        def prepare(span: Span) -> _Event:
+        def prepare(span: ObservedSpan) -> _Event:
             requests = span.message_with(name=name, call_id=call_id)
 
             def report_result(builder: RunBuilder, tool: Key | None) -> None:
@@ -293,7 +301,7 @@ def current_run() -> CurrentRun:
 
 
 @guarded
-def _report(prepare: Callable[[Span], _Event]) -> None:
+def _report(prepare: Callable[[ObservedSpan], _Event]) -> None:
     """Report the event that `prepare` returns to the current run; what cannot be reported is a warning on it."""
     span = current_span()
     if span is None:
@@ -334,7 +342,7 @@ def _check_metrics(metrics: object, name: str) -> tuple[object, ...]:
 
 
 _ArgumentNamer = Callable[[tuple[Any, ...], JsonObject], JsonObject]
-_SpanBeginner = Callable[[tuple[Any, ...], JsonObject], Span | NoSpan]
+_SpanBeginner = Callable[[tuple[Any, ...], JsonObject], ObservedSpan | NoSpan]
 """Begins the span of a call with these positional and named arguments."""
 
 
@@ -450,7 +458,7 @@ def _wrap_async_generator(function: Callable[..., Any], begin: _SpanBeginner) ->
                     piece = await step()
                 except StopAsyncIteration:
                     break
-            if isinstance(span, Span):  # else the pieces would only use memory
+            if isinstance(span, ObservedSpan):  # else the pieces would only use memory
                 pieces.append(piece)
             try:
                 value = yield piece

@@ -56,7 +56,7 @@ def guarded(note: Callable[P, None]) -> Callable[P, None]:
 
 _logger = logging.getLogger(__name__)
 _keys = itertools.count(1)
-_current: ContextVar[Span | None] = ContextVar("toolgrade_span", default=None)
+_current: ContextVar[ObservedSpan | None] = ContextVar("toolgrade_span", default=None)
 _recorder: ContextVar[ObserveRecorder | None] = ContextVar("toolgrade_observe_recorder", default=None)
 _listening: dict[int, ObserveRecorder] = {}
 """Recorders whose block is open, in any thread: a call outside of their context may belong to one of their runs."""
@@ -137,10 +137,10 @@ class Record:
         return _replace_fields(case, {**expected, **self.overrides})
 
 
-class Span:
+class ObservedSpan:
     """One call of an observed function; a context manager that makes it the innermost span."""
 
-    def __init__(self, observable: Observable, parent: Span | None) -> None:
+    def __init__(self, observable: Observable, parent: ObservedSpan | None) -> None:
         """Start without records."""
         self.observable = observable
         self.parent = parent
@@ -151,7 +151,7 @@ class Span:
         """In the span of `ObserveRecorder.run`: the answering function, whose overrides are those of the run."""
         self.messages: list[list[Request]] = []
         """The requests of each message of a model that was reported in this span or in components inside it."""
-        self._previous: Span | None = None
+        self._previous: ObservedSpan | None = None
         self._is_over = False
 
     def __enter__(self) -> Self:
@@ -172,7 +172,7 @@ class Span:
     def enclosing_records(self) -> Iterator[tuple[Record, Key | None]]:
         """Yield every record that events in this span belong to, each with the innermost tool between the two."""
         tool: Key | None = None
-        span: Span | None = self
+        span: ObservedSpan | None = self
         while span is not None:
             for record in span.records:
                 yield record, tool
@@ -200,9 +200,9 @@ class Span:
                     return requests
         return None
 
-    def _spans_of_scope(self) -> Iterator[Span]:
+    def _spans_of_scope(self) -> Iterator[ObservedSpan]:
         """Yield this span and those around it, to the innermost tool."""
-        span: Span | None = self
+        span: ObservedSpan | None = self
         while span is not None:
             yield span
             span = None if span.observable.is_tool else span.parent
@@ -373,7 +373,7 @@ class ObserveRecorder(RunRecorder[Record]):
             app: The function that answers. If it is observed, `update_current_span` inside it changes the case of the
                 run.
         """
-        span = Span(Observable(""), _current.get())
+        span = ObservedSpan(Observable(""), _current.get())
         span.app = observable_of(app)
         self.begin(span)
         span.started(lambda: None, input)
@@ -382,7 +382,7 @@ class ObserveRecorder(RunRecorder[Record]):
             yield run
         span.returned(run.value)
 
-    def begin(self, span: Span) -> None:
+    def begin(self, span: ObservedSpan) -> None:
         """Start a run at this span."""
         builder = RunBuilder(run_id=str(uuid4()), conversation_id=self._label())
         record = Record(self, span.overrides, span.observable, builder, is_run=True)
@@ -470,12 +470,12 @@ def record(
         yield recorder
 
 
-def current_span() -> Span | None:
+def current_span() -> ObservedSpan | None:
     """Return the innermost span of this context."""
     return _current.get()
 
 
-def begin_span(observable: Observable, get_arguments: Callable[[], JsonObject | None]) -> Span | NoSpan:
+def begin_span(observable: Observable, get_arguments: Callable[[], JsonObject | None]) -> ObservedSpan | NoSpan:
     """Return the span of a call that starts now; one that does nothing if the call is not recorded."""
     parent, recorder = _current.get(), _recorder.get()
     if parent is None and recorder is None and not observable.is_tool:
@@ -484,7 +484,7 @@ def begin_span(observable: Observable, get_arguments: Callable[[], JsonObject | 
         _warn_missed(observable)
         return _NO_SPAN
     try:
-        span = Span(observable, parent)
+        span = ObservedSpan(observable, parent)
         if recorder is not None and not _is_recorded(span, recorder):
             return _NO_SPAN
         if parent is not None and parent.app is observable:
@@ -498,7 +498,7 @@ def begin_span(observable: Observable, get_arguments: Callable[[], JsonObject | 
     return span
 
 
-def _is_recorded(span: Span, recorder: ObserveRecorder) -> bool:
+def _is_recorded(span: ObservedSpan, recorder: ObserveRecorder) -> bool:
     """Return whether a span is part of a run, which begins at the span if it is part of no run of this recorder."""
     if any(run.recorder is recorder for run in span.runs()):
         return True
@@ -519,7 +519,9 @@ def _warn_missed(observable: Observable) -> None:
 
 
 @guarded
-def _warn_lost(observable: Observable, parent: Span | None, recorder: ObserveRecorder | None, error: Exception) -> None:
+def _warn_lost(
+    observable: Observable, parent: ObservedSpan | None, recorder: ObserveRecorder | None, error: Exception
+) -> None:
     text = f"a call of {observable.name!r} was not recorded: {error_text(error)}"
     if parent is not None:
         parent.warn(text)
@@ -527,7 +529,7 @@ def _warn_lost(observable: Observable, parent: Span | None, recorder: ObserveRec
         recorder.say(text)
 
 
-def _add_component(span: Span) -> None:
+def _add_component(span: ObservedSpan) -> None:
     """Give a span with metrics a record in each run; if it is the whole run, that is the run's own record."""
     for run in span.runs():
         component = run
