@@ -30,7 +30,7 @@ def chat(number: int, parent: int | None = None, *calls: Plain, **more: Any) -> 
     return span(number, parent, **{"gen_ai.operation.name": "chat", **reply, **more})
 
 
-def silent(number: int, parent: int | None = None, **more: Any) -> Plain:
+def hidden(number: int, parent: int | None = None, **more: Any) -> Plain:
     """Return a model span that has no content."""
     return span(number, parent, **{"gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1", **more})
 

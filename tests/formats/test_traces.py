@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spans import agent, called, chat, run_of, silent, span, spans, tool
+from spans import agent, called, chat, hidden, run_of, span, spans, tool
 from toolgrade import ConfigurationError, InvalidDataError
 from toolgrade.calls import ToolCall
 from toolgrade.formats import read_traces
@@ -108,7 +108,7 @@ def test_a_hidden_value_is_not_captured() -> None:
 def test_tools_after_a_hidden_model_belong_to_it() -> None:
     """The tool names show what the model chose, and what it chose in parallel."""
     first, second, third = called(
-        agent(1), silent(2, 1), tool(3, 1, "a"), tool(4, 1, "b"), silent(5, 1), tool(6, 1, "c")
+        agent(1), hidden(2, 1), tool(3, 1, "a"), tool(4, 1, "b"), hidden(5, 1), tool(6, 1, "c")
     )
 
     assert [
@@ -267,9 +267,9 @@ def test_a_wrapper_around_a_model_is_not_another_message() -> None:
     """The inner side counts; where it kept nothing, the outer one."""
     ask = {"id": "c1", "name": "add", "arguments": {}}
     assert len(called(chat(1, None, ask), chat(2, 1, ask))) == 1
-    assert len(called(chat(1, None, ask), silent(2, 1))) == 1
+    assert len(called(chat(1, None, ask), hidden(2, 1))) == 1
     assert len(called(chat(1, None, ask, {"id": "c2", "name": "sub"}), chat(2, 1, ask))) == 2
-    assert len(called(chat(1, None, ask), silent(2, 1), silent(3, 2), chat(4, 2, ask))) == 1
+    assert len(called(chat(1, None, ask), hidden(2, 1), hidden(3, 2), chat(4, 2, ask))) == 1
 
 
 def test_later_results_are_outputs_of_calls_without_spans() -> None:
@@ -381,7 +381,7 @@ def test_truncated_attributes_are_reported() -> None:
     text = json.dumps([{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "add"}]}])
     run = run_of(
         spans(
-            silent(1, **{"gen_ai.output.messages": text[:-9]}),
+            hidden(1, **{"gen_ai.output.messages": text[:-9]}),
             tool(2, **{"gen_ai.tool.call.arguments": '{"a": 1, "b'}),
         )
     )
@@ -570,7 +570,7 @@ def test_log_records_belong_to_their_spans() -> None:
     record |= {"body": {"kvlistValue": {"values": fields}}, "attributes": []}
     logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": [record, {"body": {"stringValue": "noise"}}]}]}]}
 
-    for value in (logs, [spans(silent(1)), logs], {**logs, **spans(silent(1))}):
+    for value in (logs, [spans(hidden(1)), logs], {**logs, **spans(hidden(1))}):
         assert [(call.name, call.id) for call in run_of(value).calls] == [("add", "c1")]
 
 
@@ -589,7 +589,7 @@ def test_events_that_hold_whole_conversations_are_read() -> None:
     attributes = {"gen_ai.output.messages": json.dumps([message])}
     event = {"name": "gen_ai.client.inference.operation.details", "attributes": pairs(attributes)}
 
-    assert [call.id for call in called({**silent(1), "events": [event]})] == ["c"]
+    assert [call.id for call in called({**hidden(1), "events": [event]})] == ["c"]
 
 
 def test_calls_without_arguments_in_events_are_not_captured() -> None:
@@ -597,7 +597,7 @@ def test_calls_without_arguments_in_events_are_not_captured() -> None:
     told_calls = [{"id": "c1", "type": "function", "function": {"name": "add"}}]
     event = {"name": "gen_ai.choice", "attributes": pairs({"message": json.dumps({"tool_calls": told_calls})})}
 
-    (call,) = called({**silent(1), "events": [event]})
+    (call,) = called({**hidden(1), "events": [event]})
 
     assert call.execution is not None
     assert call.execution.not_captured == ["input_parameters"]

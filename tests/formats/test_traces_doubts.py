@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spans import Plain, agent, called, chat, run_of, silent, span, spans, tool
+from spans import Plain, agent, called, chat, hidden, run_of, span, spans, tool
 from toolgrade.calls import ToolCall
 from toolgrade.formats import Traces, read_traces
 from toolgrade.formats.traces.messages import messages_in, remember_messages
@@ -51,7 +51,7 @@ def with_times(start: int, end: int, recorded: Plain, trace: str) -> Plain:
 @pytest.mark.parametrize("reason", ["tool_calls", "tool_call", "tool-calls", "tool_use", "function_call"])
 def test_model_that_stopped_for_tools_requested_some(reason: str) -> None:
     """Whatever the finish reason is called; without the calls in the trace, the run is incomplete."""
-    run = run_of(spans(silent(1, **finished(reason))))
+    run = run_of(spans(hidden(1, **finished(reason))))
 
     assert run.calls == []
     assert run.warnings == [f"$.resourceSpans[0].scopeSpans[0].spans[0]: {MISSING}"]
@@ -61,10 +61,10 @@ def test_calls_shown_anywhere_are_not_missing() -> None:
     """In the answer, a later history, a tool span or a hand-off; each model without calls is reported."""
     complete = run_of(spans(chat(1, None, CALL, **finished("tool_calls")), chat(2, **finished("stop"))))
     later = run_of(
-        spans(silent(1, **finished("tool_calls")), chat(2, **history(call_message(CALL), answer("3", id="c1"))))
+        spans(hidden(1, **finished("tool_calls")), chat(2, **history(call_message(CALL), answer("3", id="c1"))))
     )
-    ran = run_of(spans(silent(1, **finished("tool_calls")), tool(2), silent(3, **finished("stop"))))
-    lost = run_of(spans(silent(1, **finished("tool_calls")), tool(2), silent(3, **finished("tool_calls"))))
+    ran = run_of(spans(hidden(1, **finished("tool_calls")), tool(2), hidden(3, **finished("stop"))))
+    lost = run_of(spans(hidden(1, **finished("tool_calls")), tool(2), hidden(3, **finished("tool_calls"))))
 
     assert [run.warnings for run in (complete, later, ran)] == [[], [], []]
     assert [len(run.calls) for run in (complete, later, ran, lost)] == [1, 1, 1, 1]
@@ -73,7 +73,7 @@ def test_calls_shown_anywhere_are_not_missing() -> None:
 
 def test_silent_model_may_have_requested_calls() -> None:
     """Without a finish reason, tool spans, or a later history that shows its answer."""
-    (doubt,) = run_of(spans(silent(1, **USER_MESSAGE), silent(2, **USER_MESSAGE))).warnings
+    (doubt,) = run_of(spans(hidden(1, **USER_MESSAGE), hidden(2, **USER_MESSAGE))).warnings
 
     assert doubt == f"$.resourceSpans[0].scopeSpans[0].spans[1]: {UNKEPT}"
 
@@ -81,11 +81,11 @@ def test_silent_model_may_have_requested_calls() -> None:
 @pytest.mark.parametrize(
     "listed",
     [
-        [silent(1, **finished("stop"))],
-        [agent(1), silent(2, 1)],
-        [silent(1), tool(2), silent(3)],
-        [silent(1, status={"code": 2}), chat(2)],
-        [silent(1), chat(2, **USER_MESSAGE)],
+        [hidden(1, **finished("stop"))],
+        [agent(1), hidden(2, 1)],
+        [hidden(1), tool(2), hidden(3)],
+        [hidden(1, status={"code": 2}), chat(2)],
+        [hidden(1), chat(2, **USER_MESSAGE)],
     ],
 )
 def test_silent_model_without_requests_is_not_doubted(listed: list[Plain]) -> None:
@@ -98,7 +98,7 @@ def test_messages_without_content_are_not_texts() -> None:
     attributes = {"gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text"}]}]'}
     attributes |= {"gen_ai.output.messages": '[{"role": "assistant", "parts": []}]'}
 
-    run = run_of(spans(silent(1, **attributes)))
+    run = run_of(spans(hidden(1, **attributes)))
 
     assert (run.input, run.actual_output, run.warnings) == (None, None, [])
 
@@ -128,7 +128,7 @@ def test_failure_counts_whichever_history_shows_it() -> None:
     """Also where the answers come up before their request."""
     messages = [answer("no", tool_call_id="c1"), answer("no", tool_call_id="c1", status="error"), call_message(CALL)]
 
-    (call,) = run_of(spans(*(silent(number, **history(message)) for number, message in enumerate(messages, 1)))).calls
+    (call,) = run_of(spans(*(hidden(number, **history(message)) for number, message in enumerate(messages, 1)))).calls
 
     assert call.execution is not None
     assert call.execution.status.value == "error"
@@ -157,7 +157,7 @@ def test_arguments_are_unwrapped_once() -> None:
     attributes = {"openinference.span.kind": "TOOL", "tool.name": "add"}
     recorded = span(2, **attributes, **{"input.value": '{"kwargs": {"kwargs": {"a": 1}}}'})
 
-    (call,) = run_of(spans(silent(1, **finished("tool_calls")), recorded)).calls
+    (call,) = run_of(spans(hidden(1, **finished("tool_calls")), recorded)).calls
 
     assert call.input_parameters == {"kwargs": {"a": 1}}
 
@@ -367,7 +367,7 @@ def test_words_in_json_or_python_are_words(text: str) -> None:
     """Only what holds the parts of a message, or is a printed message, is read as one."""
     reply = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": text}]}])
 
-    assert run_of(spans(silent(1, **{"gen_ai.output.messages": reply}))).actual_output == text
+    assert run_of(spans(hidden(1, **{"gen_ai.output.messages": reply}))).actual_output == text
 
 
 def test_tool_output_may_look_like_parts() -> None:
@@ -385,7 +385,7 @@ def test_events_with_bedrock_parts_are_messages() -> None:
     parts = [{"text": "Let me add."}, {"toolUse": {"toolUseId": "c1", "name": "add", "input": {"a": 1}}}]
     attributes = [{"key": "message", "value": {"stringValue": json.dumps(parts)}}]
 
-    (call,) = run_of(spans(silent(1, events=[{"name": "gen_ai.choice", "attributes": attributes}]))).calls
+    (call,) = run_of(spans(hidden(1, events=[{"name": "gen_ai.choice", "attributes": attributes}]))).calls
 
     assert (call.id, call.input_parameters) == ("c1", {"a": 1})
 
@@ -522,7 +522,7 @@ def test_agent_events_provide_missing_texts() -> None:
 
     events = [event("gen_ai.user.message", "content", "Go."), event("gen_ai.choice", "message", "Done.")]
 
-    run = run_of(spans({**agent(1), "events": events}, silent(2, 1)))
+    run = run_of(spans({**agent(1), "events": events}, hidden(2, 1)))
 
     assert (run.input, run.actual_output) == ("Go.", "Done.")
 
@@ -533,7 +533,7 @@ def test_a_log_record_says_why_a_model_stopped() -> None:
     record = {"traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": f"{1:016x}", "eventName": "gen_ai.choice"}
     logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": [{**record, "body": body}]}]}]}
 
-    (run,) = read_traces([spans(silent(1)), logs]).runs
+    (run,) = read_traces([spans(hidden(1)), logs]).runs
 
     assert [MISSING in text for text in run.warnings] == [True]
 

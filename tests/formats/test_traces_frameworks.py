@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from spans import Plain, agent, called, chat, run_of, silent, span, spans, tool
+from spans import Plain, agent, called, chat, hidden, run_of, span, spans, tool
 from toolgrade.formats import read_traces
 
 MISSING = "the model stopped to call tools, but the trace does not show the calls"
-SILENT = "the agent has no spans of models or tools; calls may be missing"
+AGENT_ALONE = "the agent has no spans of models or tools; calls may be missing"
 CALL: Plain = {"id": "c1", "name": "add", "arguments": {"a": 1}}
 USER: Plain = {"role": "user", "content": "Go."}
 
@@ -40,7 +40,7 @@ def asking(**call: Any) -> Plain:
 )
 def test_a_model_may_say_why_it_stopped_in_one_word_or_in_its_response(reply: Plain) -> None:
     """Semantic Kernel writes Python names for reasons; Haystack puts them next to each reply."""
-    run = run_of(spans(silent(1, **reply)))
+    run = run_of(spans(hidden(1, **reply)))
 
     assert run.warnings == [f"$.resourceSpans[0].scopeSpans[0].spans[0]: {MISSING}"]
 
@@ -51,7 +51,7 @@ def test_model_that_stopped_for_another_reason_requested_nothing() -> None:
         "output.value": '{"choices": [{"finish_reason": "stop", "message": {"content": "Hi.", "role": "assistant"}}]}'
     }
 
-    assert run_of(spans(silent(1, **reply))).warnings == []
+    assert run_of(spans(hidden(1, **reply))).warnings == []
 
 
 # Agents alone
@@ -59,7 +59,7 @@ def test_model_that_stopped_for_another_reason_requested_nothing() -> None:
 
 def test_agent_without_content_may_have_called_tools() -> None:
     """Neither its models nor its tools are recorded, so zero calls is not certain."""
-    assert [SILENT in text for text in run_of(spans(agent(1))).warnings] == [True]
+    assert [AGENT_ALONE in text for text in run_of(spans(agent(1))).warnings] == [True]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_agent_without_content_may_have_called_tools() -> None:
 )
 def test_agent_with_visible_steps_is_not_doubted(beside: Plain) -> None:
     """A model that answered, a tool that ran, or a whole conversation."""
-    assert SILENT not in "\n".join(run_of(spans(agent(1), beside)).warnings)
+    assert AGENT_ALONE not in "\n".join(run_of(spans(agent(1), beside)).warnings)
 
 
 def test_agent_with_a_whole_conversation_without_calls_made_none() -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from spans import Plain, agent, called, chat, run_of, silent, span, spans, tool
+from spans import Plain, agent, called, chat, hidden, run_of, span, spans, tool
 from toolgrade.formats import read_traces
 
 CALL: Plain = {"id": "c1", "name": "add", "arguments": {"a": 1}}
@@ -41,7 +41,7 @@ USED: Plain = {"gen_ai.usage.input_tokens": 7}
 
 def test_two_spans_of_one_response_are_one_answer() -> None:
     """What only the span says that keeps no answer is known of the other."""
-    listed = [during(1, 4, chat(1, None, CALL, **RESPONSE)), during(2, 3, silent(2, **RESPONSE, **USED))]
+    listed = [during(1, 4, chat(1, None, CALL, **RESPONSE)), during(2, 3, hidden(2, **RESPONSE, **USED))]
 
     run = run_of(spans(*(one | {"parentSpanId": f"{9:016x}"} for one in listed), span(9)))
 
@@ -52,21 +52,21 @@ def test_two_spans_of_one_response_are_one_answer() -> None:
 
 def test_same_response_id_at_another_time_is_another_response() -> None:
     """Some servers reuse response ids; only identical requests share a time."""
-    run = run_of(spans(silent(1, **RESPONSE), silent(2, **RESPONSE)))
+    run = run_of(spans(hidden(1, **RESPONSE), hidden(2, **RESPONSE)))
 
     assert run.warnings == [f"$.resourceSpans[0].scopeSpans[0].spans[0] (and 1 more): {UNKEPT}"]
 
 
 def test_anthropics_client_says_why_a_model_stopped() -> None:
     """In its own spans, which have no message content."""
-    run = run_of(spans(silent(1, **{"anthropic.message.stop_reason": "tool_use"})))
+    run = run_of(spans(hidden(1, **{"anthropic.message.stop_reason": "tool_use"})))
 
     assert run.warnings == [f"$.resourceSpans[0].scopeSpans[0].spans[0]: {MISSING}"]
 
 
 def test_a_request_without_content_inside_of_its_model_counts_once() -> None:
     """Anthropic's client traces itself: a span without messages in that of an instrumentation."""
-    inner = silent(2, 1, **{"anthropic.message.stop_reason": "tool_use"}, **USED)
+    inner = hidden(2, 1, **{"anthropic.message.stop_reason": "tool_use"}, **USED)
 
     run = run_of(spans(chat(1, None, CALL, **{"llm.finish_reason": "tool_use"}, **USED), inner, chat(3, **USED)))
 
@@ -75,7 +75,7 @@ def test_a_request_without_content_inside_of_its_model_counts_once() -> None:
 
 def test_several_requests_without_content_are_models() -> None:
     """The span around them may have the last reply only, as that of the Vercel AI SDK."""
-    inner = [silent(number, 1, **USED) for number in (2, 3)]
+    inner = [hidden(number, 1, **USED) for number in (2, 3)]
 
     assert run_of(spans(chat(1, None, CALL), *inner)).usage == {"input_tokens": 14}
 
@@ -96,7 +96,7 @@ def test_ids_that_googles_adk_made_up_for_runs_are_no_ids_of_calls() -> None:
 @pytest.mark.parametrize("provider", ["gemini", "gcp.gemini", "gcp.vertex_ai", "google-gla", "vertex_ai"])
 def test_google_model_that_stopped_may_have_requested_calls(provider: str) -> None:
     """It reports `STOP` in that case, too."""
-    run = run_of(spans(silent(1, **{"gen_ai.provider.name": provider, "gen_ai.response.finish_reasons": ["stop"]})))
+    run = run_of(spans(hidden(1, **{"gen_ai.provider.name": provider, "gen_ai.response.finish_reasons": ["stop"]})))
 
     assert run.warnings == [f"$.resourceSpans[0].scopeSpans[0].spans[0]: {UNKEPT}"]
 
@@ -104,7 +104,7 @@ def test_google_model_that_stopped_may_have_requested_calls(provider: str) -> No
 def test_the_end_of_a_stream_that_is_a_span_of_its_own_is_the_answer() -> None:
     """A span without a duration, that was asked the same; one with a duration is another request."""
     question = history()
-    request = during(1, 2, silent(1, 9, **question))
+    request = during(1, 2, hidden(1, 9, **question))
     moment = during(3, 3, chat(2, 9, CALL, **question))
     again = during(3, 4, chat(2, 9, CALL, **question))
 
@@ -121,14 +121,14 @@ def test_spans_without_times_do_not_share_a_time() -> None:
     timeless: Plain = {"startTimeUnixNano": None, "endTimeUnixNano": None}
 
     answered = chat(2, None, CALL, **history(), **{"gen_ai.usage.input_tokens": 5}) | timeless
-    run = run_of(spans(silent(1, **history()) | USED_FIELD | timeless, answered))
+    run = run_of(spans(hidden(1, **history()) | USED_FIELD | timeless, answered))
 
     assert run.usage == {"input_tokens": 12}
 
 
 USED_FIELD: Plain = {
     "attributes": [
-        *during(1, 2, silent(1, 9, **history()))["attributes"],
+        *during(1, 2, hidden(1, 9, **history()))["attributes"],
         {"key": "gen_ai.usage.input_tokens", "value": {"intValue": "7"}},
     ]
 }
@@ -151,8 +151,8 @@ def test_words_that_came_after_tools_inside_of_a_request_are_the_answer() -> Non
     parts = [{"type": "tool_call", **CALL}, {"type": "text", "content": "It is 3."}]
     reply = {"gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": parts}])}
 
-    inside = run_of(spans(silent(1, **reply), tool(2, 1)))
-    beside = run_of(spans(silent(1, **reply), tool(2)))
+    inside = run_of(spans(hidden(1, **reply), tool(2, 1)))
+    beside = run_of(spans(hidden(1, **reply), tool(2)))
 
     assert (inside.actual_output, beside.actual_output) == ("It is 3.", None)
 
@@ -220,7 +220,7 @@ def test_calls_of_hidden_histories_are_those_of_an_earlier_trace() -> None:
     """Where no words were kept, and this trace cannot have made them: all that its models answered was kept."""
     before = {"gen_ai.input.messages": json.dumps([call_message(CALL)])}
     earlier = chat(1, None, CALL)
-    later = [chat(2, None, OTHER, trace="b" * 32, **before), silent(2, trace="c" * 32, **before)]
+    later = [chat(2, None, OTHER, trace="b" * 32, **before), hidden(2, trace="c" * 32, **before)]
 
     runs = [read_traces(spans(earlier, one)).runs for one in later]
 

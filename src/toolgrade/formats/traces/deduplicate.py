@@ -20,16 +20,16 @@ _Exchange: TypeAlias = "tuple[str | None, tuple[tuple[str, str | None], ...], st
 """The user's last text, the names and ids of the calls that the model asked for, and its own text."""
 
 
-def drop_silent_copies(trees: Sequence[Tree]) -> None:
+def drop_copies_without_reply(trees: Sequence[Tree]) -> None:
     """Drop each model span without a reply if another span of its trace records the same response.
 
-    See `_silent_copies`. A dropped span becomes one of kind `other`.
+    See `_copies_without_reply`. A dropped span becomes one of kind `other`.
     """
     for tree in trees:
         models = tree.of_kind("model")
-        for silent, span in _silent_copies(models):
-            _complete(span.model_call, silent.model_call)
-            silent.kind = "other"
+        for copy, span in _copies_without_reply(models):
+            _complete(span.model_call, copy.model_call)
+            copy.kind = "other"
         for span in models:
             # A model without a reply that lies in a dropped one is a copy as well.
             if span.reply is None and span.around is not None and span.around.kind == "other":
@@ -65,9 +65,9 @@ def repeated_traces(trees: Sequence[Tree]) -> list[Tree]:
     A span with a reply repeats one that lasts longer, in the trace of an agent or chain, with the same last user
     message and the same reply. A reply with calls that have no ids repeats nothing: equal requests are common. Nor do
     traces of models alone repeat each other: they may be requests made at the same time. A span without a reply repeats
-    one of the same response, see `_silent_copies`.
+    one of the same response, see `_copies_without_reply`.
     """
-    copies = {silent for silent, _ in _silent_copies(_models_of(trees))}
+    copies = {copy for copy, _ in _copies_without_reply(_models_of(trees))}
     spans_of: dict[_Exchange | None, list[Span]] = defaultdict(list)
     for span in _models_of(filterfalse(_has_models_only, trees)):
         spans_of[_exchange(span)].append(span)
@@ -90,7 +90,7 @@ def _has_models_only(tree: Tree) -> bool:
     return all(span.kind == "model" for span in tree.spans)
 
 
-def _silent_copies(models: Sequence[Span]) -> Iterator[tuple[Span, Span]]:
+def _copies_without_reply(models: Sequence[Span]) -> Iterator[tuple[Span, Span]]:
     """Yield the model spans without a reply, each with a span that records the same response.
 
     That span names the same response and overlaps in time; or it has no duration, has the same prompt, and is the next
@@ -116,7 +116,7 @@ def _starts_of_streams(models: Sequence[Span]) -> Iterator[tuple[Span, Span]]:
             waiting.append(span)
         elif span.interval[0] == span.interval[1]:
             key = _prompt_key(span)
-            start = next((silent for silent in waiting if _prompt_key(silent) == key), None)
+            start = next((begun for begun in waiting if _prompt_key(begun) == key), None)
             if start is not None:
                 waiting.remove(start)
                 yield start, span

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, filterfalse
 from operator import attrgetter
-from typing import Any
 
 from toolgrade._internal.message_content import text_of
 from toolgrade.calls import ToolCallType, ToolSpec
@@ -21,7 +20,7 @@ from toolgrade.formats.messages.field_readers import Notes
 from toolgrade.formats.messages.message import Answer
 from toolgrade.formats.messages.offered_tools import offered_tools
 from toolgrade.formats.traces.call_ledger import CallBatch, CallLedger, LedgerCall
-from toolgrade.formats.traces.deduplicate import drop_silent_copies, repeated_traces
+from toolgrade.formats.traces.deduplicate import drop_copies_without_reply, repeated_traces
 from toolgrade.formats.traces.messages import (
     TraceMessage,
     final_text,
@@ -81,7 +80,7 @@ def runs_of(spans: Iterable[Span], handoff_names: frozenset[str] = frozenset()) 
                 tracer.clean(tree)
     idle = list(filterfalse(_has_agent, trees))
     trees = _leave_out(idle, trees, "show no model, agent or tool", notes)
-    drop_silent_copies(trees)
+    drop_copies_without_reply(trees)
     trees = _leave_out(repeated_traces(trees), trees, "repeat requests to models of other traces", notes)
     trees.sort(key=lambda tree: tree.spans[0].order[0])
     earlier: dict[tuple[str | None, str | None], list[LedgerCall]] = defaultdict(list)
@@ -211,21 +210,17 @@ def _build_run(trace: _Trace, handoff_names: frozenset[str], notes: Notes) -> Ru
 
 
 def _validate_requests(ledger: CallLedger, handoff_names: frozenset[str], notes: Notes) -> None:
-    """Replace the request of each call with a valid one, which says whether it is a hand-off."""
+    """Complete the request of each call, with a warning where it has no name, or arguments that are not an object."""
     for call in ledger.calls:
-        is_handoff = call.handoff_to is not None or call.request.name in handoff_names
-        call.request = _with_valid_fields(replace(call.request, handoff=is_handoff), call.source, notes)
-
-
-def _with_valid_fields(request: Request, path: str, notes: Notes) -> Request:
-    """Return a request with a name, and with a warning if its arguments are not an object."""
-    if not request.name:
-        notes.warn(path, "a call needs the name of its tool; it is recorded as '(unnamed)'")
-        request = replace(request, name="(unnamed)")
-    if isinstance(request.arguments, str):
-        reason = f"({request.error}); they count as {{}}"
-        notes.warn(path, f"the arguments of {request.name!r} are not a JSON object {reason}")
-    return request
+        request = call.request
+        if not request.name:
+            notes.warn(call.source, "a call needs the name of its tool; it is recorded as '(unnamed)'")
+        name = request.name or "(unnamed)"
+        if isinstance(request.arguments, str):
+            reason = f"({request.error}); they count as {{}}"
+            notes.warn(call.source, f"the arguments of {name!r} are not a JSON object {reason}")
+        is_handoff = call.handoff_to is not None or name in handoff_names
+        call.request = replace(request, name=name, handoff=is_handoff)
 
 
 def _record_batches(ledger: CallLedger, builder: RunBuilder, offered: Collection[str]) -> None:
@@ -233,25 +228,20 @@ def _record_batches(ledger: CallLedger, builder: RunBuilder, offered: Collection
 
     `offered` has the names of all tools that the outer models could choose from; it is empty if they are not known.
     """
-    batches = _batches_by_scope(ledger)
+    # A tool run that a program started is a batch without calls.
+    code_runs = [CallBatch(span, (*span.order, True, 0)) for span in ledger.runs_without_request]
+    batches: dict[Span | None, list[CallBatch]] = defaultdict(list)
+    for batch in sorted([*ledger.batches, *code_runs], key=attrgetter("order")):
+        batches[batch.span.scope].append(batch)
     # The builder must know a tool run before the calls inside of it.
     queue = batches.pop(None, [])
     for batch in queue:
         if batch.calls:
             _record_message(batch, builder, () if batch.span.scope else offered)
-        else:  # a program called the tool
+        else:
             _record_tool(batch.span, builder, batch.scope_id)
         for run in batch.runs or [batch.span]:
             queue += batches.pop(run, [])
-
-
-def _batches_by_scope(ledger: CallLedger) -> dict[Span | None, list[CallBatch]]:
-    """Return the batches of each scope in their order; a tool run that a program started is one without calls."""
-    code_runs = [CallBatch(span, (*span.order, True, 0)) for span in ledger.runs_without_request]
-    batches: dict[Span | None, list[CallBatch]] = defaultdict(list)
-    for batch in sorted([*ledger.batches, *code_runs], key=attrgetter("order")):
-        batches[batch.span.scope].append(batch)
-    return batches
 
 
 def _record_message(batch: CallBatch, builder: RunBuilder, offered: Collection[str]) -> None:
@@ -260,20 +250,11 @@ def _record_message(batch: CallBatch, builder: RunBuilder, offered: Collection[s
     builder.model_asked(requests, scope=batch.scope_id, agent=batch.span.agent_name)
     for call in batch.calls:
         for span in call.runs:
-            _record_run(span, call, builder)
+            _record_tool(span, builder, batch.scope_id, call.request)
         if call.handoff_to is not None:
             builder.handed_off(to=call.handoff_to, request=call.request)
         if call.answer is not None:
             _record_answer(call, call.answer, builder, offered)
-
-
-def _record_run(span: Span, call: LedgerCall, builder: RunBuilder) -> None:
-    """Record a tool span of a call; one of an unknown tool is only a result."""
-    run = span.tool_run
-    if run.status == "unknown_tool":
-        builder.result_shown(run.result, failed=True, error=span.error, unknown_tool=True, request=call.request)
-    else:
-        _record_tool(span, builder, call.batch.scope_id, call.request)
 
 
 def _record_answer(call: LedgerCall, answer: Answer, builder: RunBuilder, offered: Collection[str]) -> None:
@@ -302,6 +283,9 @@ def _is_unknown(request: Request, offered: Collection[str]) -> bool:
 def _record_tool(span: Span, builder: RunBuilder, scope: str | None, request: Request | None = None) -> None:
     """Record a tool run, for a request of a model or, without one, for the program itself."""
     run = span.tool_run
+    if request is not None and run.status == "unknown_tool":  # it is only a result
+        builder.result_shown(run.result, failed=True, error=span.error, unknown_tool=True, request=request)
+        return
     request = request or Request(run.tool, id=run.call_id, source=span.ref)
     if not request.name:
         builder.warn("a call without the name of a tool was recorded as '(unnamed)'")
@@ -328,7 +312,7 @@ def _record_offered_tools(trace: _Trace, builder: RunBuilder) -> set[str]:
     """Record the offered tools; return their names if all of them are known."""
     models = trace.outer_models
     # If neither a model nor the agent around it has a list of tools, it may have been offered others than these.
-    is_complete = models != [] and all(map(_tools_of, models))
+    is_complete = models != [] and all(model.offered or (model.within and model.within.offered) for model in models)
     names: set[str] = set()
     for span in trace.tree.of_kind("model", "agent"):
         if span.scope is None:
@@ -337,11 +321,6 @@ def _record_offered_tools(trace: _Trace, builder: RunBuilder) -> set[str]:
             builder.offered(specs, all_known=is_complete)
             names.update(spec.name for spec in specs)
     return names if is_complete else set()
-
-
-def _tools_of(model: Span) -> list[Any]:
-    """Return the tools that a model, or else the agent around it, could choose from."""
-    return model.offered or (model.within.offered if model.within else [])
 
 
 def _warnings(trace: _Trace) -> list[str]:
