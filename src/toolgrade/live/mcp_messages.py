@@ -1,4 +1,7 @@
-"""JSON-RPC messages of MCP that pass through a proxy: read from bytes, noted in a session, and written to a file."""
+"""JSON-RPC messages of MCP that pass through a proxy: read from bytes, noted in a session, and written to a file.
+
+Source: MCP specification, "Transports", section "stdio": one message a line.
+"""
 
 from __future__ import annotations
 

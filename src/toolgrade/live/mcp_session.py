@@ -2,6 +2,9 @@
 
 The spans have the names of OpenTelemetry's conventions for MCP, and two of toolgrade's own. A span is written when its
 call begins, and once more when it ends: whoever reads the first one alone sees a call that was cancelled.
+
+Sources: MCP specification, "Lifecycle", "Tools", "Cancellation" and "Progress"; OpenTelemetry, "Semantic conventions
+for Model Context Protocol (MCP)".
 """
 
 from __future__ import annotations

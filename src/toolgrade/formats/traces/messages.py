@@ -3,6 +3,10 @@
 A span holds messages as JSON, as JSON text, inside of a request or a response, or as a list of calls alone. Nothing
 is refused here: a value without a message gives none. Each model span repeats the whole history, so traces contain most
 messages many times; `remember_messages` makes the reader parse each distinct message once.
+
+Sources: those of `content_parts`; LangChain reference, `LLMResult` (`generations`); Gemini API reference,
+`GenerateContentResponse` (`candidates`); OpenTelemetry, JSON schemas of `gen_ai.input.messages` and
+`gen_ai.output.messages`.
 """
 
 from __future__ import annotations
