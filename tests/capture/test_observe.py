@@ -12,24 +12,9 @@ from typing import Any
 
 import pytest
 
-<<<<<<< HEAD
 from toolgrade import CallStatus, LLMTestCase, Run, RunStatus, ToolCall, ToolCallType, ToolCorrectnessMetric, observe
 from toolgrade.calls import CallOrigin
-from toolgrade.capture import JsonlSink, Request, RunBuilder, current_run, record
-=======
-from toolgrade import (
-    CallOrigin,
-    CallStatus,
-    LLMTestCase,
-    Run,
-    RunStatus,
-    ToolCall,
-    ToolCallType,
-    ToolCorrectnessMetric,
-    observe,
-)
 from toolgrade.capture import Request, RunBuilder, current_run, record
->>>>>>> 4112b97 (capture: leave out tests of observe that its contract has)
 from toolgrade.compat.deepeval.tracing import update_current_span
 from toolgrade.errors import ConfigurationError, NothingRecordedError
 
