@@ -14,25 +14,8 @@ PUBLIC_MODULES = {
     *(
         f"toolgrade.{name}"
         for name in (
-            "agents",
-            "calls",
-            "capture",
-            "cases",
-            "dataset",
-            "errors",
-            "evaluation",
-            "expect",
-            "formats",
-            "judge",
-            "linting",
-            "matching",
-            "metrics",
-            "redact",
-            "report",
-            "results",
-            "scale",
-            "stats",
-            "testing",
+            *("agents", "calls", "capture", "cases", "dataset", "errors", "evaluation", "expect", "formats"),
+            *("judge", "linting", "matching", "metrics", "redact", "report", "results", "scale", "stats", "testing"),
         )
     ),
 }

@@ -12,38 +12,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 TOP_LEVEL = {
-    ".ci",
-    ".gitattributes",
-    ".github",
-    ".gitignore",
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "LICENSE",
-    "Makefile",
-    "README.md",
-    "SECURITY.md",
-    "action.yml",
-    "adapters",
-    "docs",
-    "examples",
-    "faults",
-    "fuzz",
-    "mkdocs.yml",
-    "pyproject.toml",
-    "requirements",
-    "src",
-    "tests",
+    *(".ci", ".gitattributes", ".github", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile"),
+    *("README.md", "SECURITY.md", "action.yml", "adapters", "docs", "examples", "faults", "fuzz", "mkdocs.yml"),
+    *("pyproject.toml", "requirements", "src", "tests"),
 }
 OPTIONAL = {"benchmarks"}
 
 LOCK_FILES = {
-    "Pipfile.lock",
-    "package-lock.json",
-    "pdm.lock",
-    "pnpm-lock.yaml",
-    "poetry.lock",
-    "pylock.toml",
-    "uv.lock",
+    *("Pipfile.lock", "package-lock.json", "pdm.lock", "pnpm-lock.yaml", "poetry.lock", "pylock.toml", "uv.lock"),
     "yarn.lock",
 }
 

@@ -217,15 +217,7 @@ def test_the_page_of_lint_names_everything() -> None:
         ),
     ],
     ids=[
-        "README",
-        "SECURITY",
-        "guide",
-        "scoring",
-        "metrics",
-        "validity",
-        "coming-from",
-        "comparison",
-        "trials",
+        *("README", "SECURITY", "guide", "scoring", "metrics", "validity", "coming-from", "comparison", "trials"),
         "reports",
     ],
 )

@@ -480,18 +480,16 @@ def test_a_golden_is_recorded_compared_and_updated(tmp_path: Path) -> None:
     assert [call["name"] for call in goldens(tmp_path)[FILE]["expected_tools"]] == ["search", "mail"]
 
 
-@pytest.mark.parametrize(
-    ("called", "order"), [("refund search", "18"), ("search refund", "17"), ("search refund refund", "18"), ("", "18")]
-)
-def test_a_golden_wants_the_same_calls(tmp_path: Path, called: str, order: str) -> None:
+def test_a_golden_wants_the_same_calls(tmp_path: Path) -> None:
     """Another order, another argument, one call more or none at all: each fails."""
     write(tmp_path, SNAPSHOT)
+    others = [("refund search", "18"), ("search refund", "17"), ("search refund refund", "18"), ("", "18")]
 
     assert run(tmp_path, CALLED="search refund").code == 0
-    assert run(tmp_path, CALLED=called, ORDER=order).code == 1
+    assert [run(tmp_path, CALLED=called, ORDER=order).code for called, order in others] == [1] * 4
 
 
-@pytest.mark.parametrize("value", ["NaN", "Infinity", "1.0", '"NaN"', '"caf\\u00e9"', '{"$is": "ignore"}', "null"])
+@pytest.mark.parametrize("value", ["NaN", '"NaN"', '{"$is": "ignore"}', "null"])
 def test_recorded_golden_passes_again(tmp_path: Path, value: str) -> None:
     """With any arguments, the same calls pass in the next run."""
     write(tmp_path, SNAPSHOT)
