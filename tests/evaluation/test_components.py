@@ -57,30 +57,6 @@ def the_case(report: Report, row: int = 0) -> LLMTestCase:
     return case
 
 
-# As the page of the metric writes it
-
-
-def test_documented_example_runs() -> None:
-    """A component sets its case and is scored with its metrics, without further arguments."""
-    metric = ToolCorrectnessMetric()
-
-    @observe(metrics=[metric])
-    def inner_component() -> None:
-        called, expected = [ToolCall(name="a"), ToolCall(name="b")], [ToolCall(name="a")]
-        case = LLMTestCase(input="...", actual_output="...", tools_called=called, expected_tools=expected)
-        update_current_span(test_case=case)
-
-    @observe
-    def llm_app(input: str) -> None:  # noqa: ARG001
-        inner_component()
-
-    report = evaluate(observed_callback=llm_app, goldens=[Golden(input="Hi!")])
-
-    assert table(report) == {"#1 > inner_component": {"inner_component: tool_correctness": 1}}
-    assert (the_case(report).input, the_case(report).actual_output) == ("...", "...")
-    assert report.passed
-
-
 # Whole answers
 
 
@@ -158,7 +134,7 @@ def test_each_kind_of_app(app: Callable[[str], Any], in_a_loop: bool) -> None:
 
 
 def test_goldens_are_separate() -> None:
-    """Two hundred concurrent goldens in one loop and in threads each have their own calls, in order."""
+    """Sixty concurrent goldens in one loop and in threads each have their own calls, in order."""
 
     async def app(question: str) -> str:
         await asyncio.sleep(int(question) % 7 / 1000)
@@ -172,13 +148,13 @@ def test_goldens_are_separate() -> None:
                 ToolCall(name="search", input_parameters={"query": f"{n}", "pages": pages}) for pages in range(2)
             ],
         )
-        for n in range(200)
+        for n in range(60)
     ]
-    report = evaluate(goldens=goldens, observed_callback=app, metrics=[METRIC], max_concurrency=50)
+    report = evaluate(goldens=goldens, observed_callback=app, metrics=[METRIC], max_concurrency=20)
 
-    assert [case.results[0].score for case in report.cases] == [1] * 200
-    assert [the_case(report, n).actual_output for n in range(200)] == [f"{n}" for n in range(200)]
-    assert all(len(the_case(report, n).tools_called or ()) == 2 for n in range(200))
+    assert [case.results[0].score for case in report.cases] == [1] * 60
+    assert [the_case(report, n).actual_output for n in range(60)] == [f"{n}" for n in range(60)]
+    assert all(len(the_case(report, n).tools_called or ()) == 2 for n in range(60))
 
 
 def test_a_sync_app_is_never_in_two_places() -> None:

@@ -1,11 +1,8 @@
 """Evaluation: one report out of cases and metrics, whichever way it was asked for."""
 
 import asyncio
-import contextvars
 import json
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from math import fsum
 from typing import Any
@@ -20,7 +17,6 @@ from toolgrade import (
     ConversationalTestCase,
     LLMTestCase,
     MetricResult,
-    NotMeasuredError,
     Report,
     ResultStatus,
     ToolCall,
@@ -110,21 +106,6 @@ def test_every_case_is_measured_by_every_metric(driver: Driver) -> None:
     )
 
 
-def test_the_report_counts_and_averages_per_metric(driver: Driver) -> None:
-    """Means cover scored results, and four counts cover the outcomes of all cases."""
-    cases = [case("a", "a"), case("b", "a"), case("a", "ab"), case("a", None)]
-    report = driver(cases, [ToolCorrectnessMetric(threshold=0.6), OwnMetric(skip)])
-
-    first, second = report.summaries
-    assert (first.passed, first.failed, first.skipped, first.errored) == (1, 2, 0, 1)
-    assert first.mean == 0.5
-    assert first.scored == 3
-    assert first.threshold == 0.6
-    assert (second.passed, second.failed, second.skipped, second.errored) == (0, 0, 4, 0)
-    assert second.mean is None
-    assert not report.passed
-
-
 def test_a_case_that_cannot_be_measured_does_not_lose_the_others(driver: Driver) -> None:
     """It becomes a failed result that names the field, without a score."""
     report = driver([case("a", "a"), case("a", None, id="seven"), case("a", "a")], [ToolCorrectnessMetric()])
@@ -185,16 +166,6 @@ def test_metric_without_a_result_is_reported(driver: Driver, answer: object) -> 
     assert fine.passed
 
 
-def test_ctrl_c_ends_the_evaluation(driver: Driver) -> None:
-    """An interrupt reaches the caller instead of becoming a result."""
-
-    def interrupt(_case: object) -> MetricResult:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        driver([case("a", "a")], [OwnMetric(interrupt)])
-
-
 def test_equal_metrics_are_numbered(driver: Driver) -> None:
     """Two metrics of one name do not hide each other's results."""
     report = driver([case("a", "a")], [ToolCorrectnessMetric(), ToolCorrectnessMetric(), ToolCorrectnessMetric()])
@@ -236,28 +207,6 @@ def test_invalid_arguments_are_refused(driver: Driver, cases: Any, metrics: Any,
         driver(cases, metrics)
 
 
-def test_afterwards_the_metric_points_to_the_result(driver: Driver) -> None:
-    """A report holds many results; which one `metric.score` would mean is not guessed."""
-    metric = ToolCorrectnessMetric()
-    driver([case("a", "a"), case("b", "a")], [metric])
-
-    for name in ("score", "reason", "success", "result"):
-        with pytest.raises(NotMeasuredError, match="use the result that measure, a_measure or evaluate returned"):
-            getattr(metric, name)
-
-
-def test_an_earlier_measurement_stays_visible(driver: Driver) -> None:
-    """A later evaluation does not replace the result of `metric.measure`."""
-    metric = ToolCorrectnessMetric()
-
-    def both() -> float | None:
-        metric.measure(case("a", "ab"))
-        driver([case("a", "a")], [metric])
-        return metric.score
-
-    assert contextvars.copy_context().run(both) == 0.5
-
-
 def test_evaluate_works_inside_a_running_loop() -> None:
     """The synchronous form needs no loop, so one that runs does not disturb it (think of notebooks)."""
 
@@ -280,20 +229,6 @@ def test_concurrent_tasks_keep_their_results() -> None:
 
     for size, report in enumerate(asyncio.run(many()), start=1):
         assert {result.score for _, result in report.results()} == {size / 8}
-
-
-def test_concurrent_threads_keep_their_results() -> None:
-    """One metric object can serve many threads."""
-    metric = ToolCorrectnessMetric()
-    start = threading.Barrier(4)
-
-    def one(size: int) -> Report:
-        start.wait(timeout=30)
-        return evaluate([case("a" * size, "aaaa")] * 50, [metric])
-
-    with ThreadPoolExecutor(4) as pool:
-        for size, report in enumerate(pool.map(one, range(1, 5)), start=1):
-            assert {result.score for _, result in report.results()} == {size / 4}
 
 
 def test_a_cancelled_evaluation_stops() -> None:

@@ -87,13 +87,6 @@ def test_metrics_are_added_one_by_one(runner: Runner) -> None:
     assert report.summaries[2].skipped == 4
 
 
-def test_the_defaults_are_those_of_the_metric(runner: Runner) -> None:
-    """Without options names are compared, in any order, and 0.5 passes."""
-    report = runner(Evaluator.from_data(ROWS, to_case).add_tool_correctness())
-
-    assert report == evaluate([to_case(row) for row in ROWS], [ToolCorrectnessMetric()])
-
-
 @pytest.mark.parametrize(
     ("options", "same"),
     [

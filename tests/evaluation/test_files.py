@@ -315,20 +315,6 @@ def test_all_bad_lines_are_named(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c"]
 
 
-def test_number_of_named_lines_is_limited(tmp_path: Path) -> None:
-    """Ten are named and the others counted."""
-    (tmp_path / "a").write_bytes(b"7\n" * 1500 + CASE)
-
-    done = outcome([tmp_path / "a"], 200, 1, tmp_path)
-
-    assert done.report is not None
-    assert len(done.report.cases) == 1501
-    assert [text for _, text in done.warnings][10:] == [
-        "... and 1490 more",
-        "1,500 lines cannot be read; each counts as a case that was not measured",
-    ]
-
-
 def test_warnings_come_once(tmp_path: Path) -> None:
     """For any number of cases and processes."""
     path = tmp_path / "a"
@@ -421,9 +407,9 @@ def test_missing_zstd_package_is_reported(tmp_path: Path, monkeypatch: pytest.Mo
 def test_zstd_frames_are_read_to_the_end() -> None:
     """Several frames are one file; one that is cut off, or followed by something else, is broken and never short."""
     zstandard = pytest.importorskip("zstandard")
-    frame = zstandard.ZstdCompressor().compress((CASE + b"\n") * 5000)
+    frame = zstandard.ZstdCompressor().compress((CASE + b"\n") * 2000)
 
-    assert len(read_cases(io.BytesIO(frame + frame))) == 10000
+    assert len(read_cases(io.BytesIO(frame + frame))) == 4000
     for data in (frame[:-1], frame[: len(frame) // 2], frame + frame[:7], frame + b"more"):
         with pytest.raises(DataFileError, match="broken zstd data"):
             read_cases(io.BytesIO(data))
@@ -445,9 +431,9 @@ def test_memory_does_not_grow_with_the_cases(tmp_path: Path, monkeypatch: pytest
         tracemalloc.stop()
         return most
 
-    few, many = peak(700), peak(1700)
+    few, many = peak(300), peak(800)
 
-    assert many - few < 1000 * 3000
+    assert many - few < 500 * 3000
 
 
 # in a running event loop
@@ -504,15 +490,3 @@ def test_evaluation_of_files_can_be_cancelled(tmp_path: Path, monkeypatch: pytes
     assert whole == evaluate(path, metrics(), processes=1)
     assert results.read_bytes().startswith(written)
     assert len(body(results)) == 400
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_a_pipe_is_read_once(tmp_path: Path) -> None:
-    """As standard input is: it is one part."""
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    writer = threading.Thread(target=path.write_bytes, args=[CASE + b"\n" + CASE + b"\n"])
-    writer.start()
-
-    assert len(evaluate(path, metrics()).cases) == 2
-    writer.join()

@@ -90,7 +90,7 @@ def test_every_reader_leaves_out_the_same_runs(
     halves = [tmp_path / name for name, part in (("a", lines[:cut]), ("b", lines[cut:])) if part]
     for path, part in zip(halves, filter(None, (lines[:cut], lines[cut:])), strict=True):
         path.write_text("\n".join(part), encoding="utf-8")
-    assert ids_of(halves) == ids
+    assert ids_of(halves, processes=1) == ids
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -106,9 +106,9 @@ def test_a_file_that_has_grown_is_resumed(
         patch.setattr(files, "PART_BYTES", part_bytes)
         patch.setattr(files, "WORTH_A_PROCESS", 1)
         path.write_text("\n".join(lines[:begun]) + "\n", encoding="utf-8")
-        ids_of(path, results=results)
+        ids_of(path, results=results, processes=1)
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        ids = ids_of(path, results=results, resume=True)
+        ids = ids_of(path, results=results, resume=True, processes=1)
 
     assert ids == remaining(runs)
     assert [case.case.id for case in read_results(results).cases] == ids

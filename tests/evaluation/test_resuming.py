@@ -325,21 +325,6 @@ def test_what_is_asked_again(
         assert plain(evaluate(goldens=now, agent=forbidden, trials=trials[1], resume=True, **options)) == plain(report)
 
 
-def test_what_broke_is_asked_again(tmp_path: Path) -> None:
-    """An agent that did not answer for a while: only what it did not answer."""
-    options: dict[str, Any] = {
-        "goldens": POOL[:3] * 2,
-        "metrics": METRICS,
-        "results": tmp_path / "r",
-        "max_concurrency": 1,
-    }
-    evaluate(agent=Unsure(["passed"] * 3 + ["errored"] * 3, "first"), **options)
-    agent = Unsure([], "second")
-
-    assert evaluate(agent=agent, resume="errored", **options).passed
-    assert agent.questions == Counter("abc")
-
-
 @pytest.mark.parametrize("names", [["one"], ["two", "one"], ["one", "two", "three"]])
 def test_agents_are_added_and_removed(tmp_path: Path, names: list[str]) -> None:
     """Each agent has its own lines; only a new one is asked."""
@@ -614,7 +599,7 @@ def lines_in(path: Path) -> int:
 def test_killed_again_and_again(tmp_path: Path) -> None:
     """Every trial stands there once, and what stands there was asked once; the report is the whole one."""
     path = tmp_path / "r.jsonl"
-    for stop_at in (1, 4, 7, 10, 13, 16):
+    for stop_at in (1, 7, 16):
         program = start(tmp_path)
         wait_until(lambda at=stop_at: lines_in(path) >= at, program)  # type: ignore[misc]
         program.kill()
@@ -632,7 +617,7 @@ def test_killed_again_and_again(tmp_path: Path) -> None:
     assert set(done.values()) == {1}
     assert len(done) == 20
     assert all(times >= 2 for times in times_asked.values())
-    assert sum(times_asked.values()) <= 20 + 6 * 3  # trials that were running when it was killed run again
+    assert sum(times_asked.values()) <= 20 + 3 * 3  # trials that were running when it was killed run again
     assert (tmp_path / "report.json").read_text() == (whole / "report.json").read_text()
     assert read_results(path).about["seconds"] > 0
 
@@ -652,7 +637,7 @@ def test_scoring_is_killed_again_and_again(tmp_path: Path) -> None:
         return program.wait()
 
     assert score("whole") == 1
-    for stop_at in (1, 40, 80, 120, 160, 200):
+    for stop_at in (1, 80, 200):
         score("r", stop_at)
     assert score("r") == 1
 
@@ -744,22 +729,6 @@ def test_a_second_ctrl_c_waits_for_nothing(tmp_path: Path) -> None:
     assert code == -signal.SIGINT
     assert "interrupted: 5 of 20 trials done" in err
     assert "Task was destroyed" not in err
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
-def test_the_caller_gets_the_partial_report(tmp_path: Path) -> None:
-    """Out of the KeyboardInterrupt, also where `asyncio.run` made it of a cancellation."""
-    handler = """
-except KeyboardInterrupt as stopped:
-    from toolgrade.evaluation import partial_report
-    report = partial_report(stopped)
-    print(report.interrupted, len(report.cases) >= 3, report.trials)
-"""
-    indented = EVALUATION.replace("report = evaluate(", "try:\n  report = evaluate(").partition("plain =")[0]
-    code, out, err = interrupted(tmp_path, indented + handler)
-
-    assert (code, out) == (0, "True True 2\n")
-    assert "interrupted: " in err
 
 
 def test_a_cancelled_evaluation_gives_its_report(tmp_path: Path) -> None:
