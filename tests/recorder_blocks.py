@@ -15,7 +15,8 @@ import pytest
 from toolgrade import NothingRecordedError, ToolCall, ToolCorrectnessMetric
 from toolgrade.capture import RunRecorder
 from toolgrade.cases import Run
-from toolgrade.testing import ADD, AskFor, Scene, ToolDouble
+from toolgrade.testing import AskFor, Scene, ToolDouble
+from toolgrade.testing.tool_doubles import ADD
 
 
 class ListSink:

@@ -13,7 +13,7 @@ import pytest
 from toolgrade import observe
 from toolgrade.capture import Request, builder, call_builder, current_run, record, recorder, records, request_pairing
 from toolgrade.capture.observation import decorator, spans
-from toolgrade.testing import ADD
+from toolgrade.testing.tool_doubles import ADD
 
 MODULES = (builder, call_builder, recorder, records, request_pairing, spans, decorator)
 

@@ -19,7 +19,7 @@ from toolgrade.judge import Reply as JudgeReply
 from toolgrade.judge.judge import PromptResult
 from toolgrade.judge.openai import OpenAIJudge
 from toolgrade.judge.openai.client import judge_from_environment
-from toolgrade.testing import VERDICT_SCHEMA, FakeOpenAI, HttpFault, ReceivedRequest, Reply, Step
+from toolgrade.testing import FakeOpenAI, HttpFault, ReceivedRequest, Reply, Step
 from toolgrade.testing import sample_prompt as prompt
 
 openai = pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
@@ -94,7 +94,7 @@ def test_chat_request_has_the_schema() -> None:
         ],
         "response_format": {
             "type": "json_schema",
-            "json_schema": {"name": "tool_selection", "schema": VERDICT_SCHEMA, "strict": True},
+            "json_schema": {"name": "tool_selection", "schema": prompt().reply_schema, "strict": True},
         },
     }
     assert (reply.text, reply.finish, reply.model, reply.attempts) == (YES, "stop", "m", 1)
@@ -116,7 +116,14 @@ def test_responses_are_used_on_request() -> None:
             {"role": "system", "content": "You judge tool calls."},
             {"role": "user", "content": "Was the call right?"},
         ],
-        "text": {"format": {"type": "json_schema", "name": "tool_selection", "schema": VERDICT_SCHEMA, "strict": True}},
+        "text": {
+            "format": {
+                "type": "json_schema",
+                "name": "tool_selection",
+                "schema": prompt().reply_schema,
+                "strict": True,
+            }
+        },
     }
     assert (reply.text, reply.usage["input_tokens"], reply.usage["output_tokens"]) == (YES, 11, 4)
 

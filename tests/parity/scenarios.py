@@ -6,8 +6,8 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from toolgrade.testing import ADD, BOOM, AgentTool, AskFor, HandOff, Scene, ToolDouble
-from toolgrade.testing.tool_doubles import FILL, PICTURE, SLOW, flaky_tool
+from toolgrade.testing import AgentTool, AskFor, HandOff, Scene, ToolDouble
+from toolgrade.testing.tool_doubles import ADD, BOOM, FILL, PICTURE, SLOW, flaky_tool
 
 Make: TypeAlias = Callable[[], Scene]
 """Makes a scene anew, since a tool may remember."""

@@ -13,20 +13,10 @@ import pytest
 from toolgrade.calls import ToolCall
 from toolgrade.cases import Run
 from toolgrade.errors import ToolgradeError
-from toolgrade.testing import (
-    ADD,
-    AdapterContract,
-    AskFor,
-    HandOff,
-    NotSupportedError,
-    Recorded,
-    Scene,
-    ScriptedModel,
-    Step,
-)
+from toolgrade.testing import AdapterContract, AskFor, HandOff, NotSupportedError, Recorded, Scene, ScriptedModel, Step
 from toolgrade.testing.contract import check_contract
 from toolgrade.testing.scripted_model import ScriptEndedError
-from toolgrade.testing.tool_doubles import HangingTool, flaky_tool
+from toolgrade.testing.tool_doubles import ADD, HangingTool, flaky_tool
 from toy_framework import PlainContract, Recorder
 from wrong_adapters import MUTANTS, AddsDefaults
 

@@ -28,7 +28,8 @@ from programs import check_programs
 from recorder_blocks import RecorderBlocks
 from toolgrade.capture import JsonlSink
 from toolgrade.cases import ConversationalTestCase, MLLMImage, Run
-from toolgrade.testing import ADD, AdapterContract, AgentTool, HandOff, Recorded, Scene, Step, ToolDouble
+from toolgrade.testing import AdapterContract, AgentTool, HandOff, Recorded, Scene, Step, ToolDouble
+from toolgrade.testing.tool_doubles import ADD
 from toolgrade_langchain import ToolCallRecorder, record
 
 try:  # the agent of langchain 1.0

@@ -12,8 +12,9 @@ from agents import Agent, ModelSettings, OpenAIChatCompletionsModel, OpenAIRespo
 from openai import AsyncOpenAI
 
 from toolgrade import CallStatus, Run, RunStatus, ToolCall, ToolCallType
-from toolgrade.testing import ADD, BOOM, AskFor, FakeOpenAI, ReceivedRequest, Reply, Step
+from toolgrade.testing import AskFor, FakeOpenAI, ReceivedRequest, Reply, Step
 from toolgrade.testing.fake_openai.replies import ReplyLike
+from toolgrade.testing.tool_doubles import ADD, BOOM
 from toolgrade_openai_agents import record
 
 BOTH = pytest.mark.parametrize("api", [OpenAIResponsesModel, OpenAIChatCompletionsModel], ids=["responses", "chat"])

@@ -1,7 +1,7 @@
 """Helpers for tests of agents and adapters: scripted models, a fake OpenAI endpoint, tool doubles, a sample prompt.
 
 ```python
-from toolgrade.testing import ADD, AdapterContract, AskFor, Recorded, Scene, ScriptedModel
+from toolgrade.testing import AdapterContract, AskFor, Recorded, Scene, ScriptedModel
 
 model = ScriptedModel([AskFor("add", {"a": 1}, "c1")], "three")
 assert model.next_step().calls[0].name == "add"
@@ -20,14 +20,11 @@ from toolgrade.testing.fake_openai.http import ReceivedRequest
 from toolgrade.testing.fake_openai.replies import HttpFault, Reply
 from toolgrade.testing.fake_openai.server import FakeOpenAI
 from toolgrade.testing.judge_contract import JudgeContract
-from toolgrade.testing.samples import VERDICT_SCHEMA, sample_prompt
+from toolgrade.testing.samples import sample_prompt
 from toolgrade.testing.scripted_model import AskFor, HandOff, ScriptedModel, Step
-from toolgrade.testing.tool_doubles import ADD, BOOM, ToolDouble
+from toolgrade.testing.tool_doubles import ToolDouble
 
 __all__ = [
-    "ADD",
-    "BOOM",
-    "VERDICT_SCHEMA",
     "AdapterContract",
     "AgentTool",
     "AskFor",
