@@ -23,7 +23,7 @@ from toolgrade.calls import CallStatus, ToolCall
 from toolgrade.cases import Run, RunStatus
 from toolgrade.matching.json_compare import ABSENT
 from toolgrade.testing import AdapterContract, AgentTool, AskFor, HandOff, Recorded, Scene, ToolDouble
-from toolgrade.testing.expected_calls import EITHER, SOME_TEXT, ExpectedCall, compare_calls, require
+from toolgrade.testing.adapter_hooks import EITHER, SOME_TEXT, ExpectedCall, compare_calls, require
 from toolgrade.testing.scripted_model import StepLike
 from toolgrade.testing.tool_doubles import ADD, BOOM, PAY, SLOW
 

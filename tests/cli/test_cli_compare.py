@@ -16,8 +16,8 @@ from command_runner import RUNNER
 from processes import COMMAND, assert_golden, run_python, toolgrade_score
 from toolgrade import LLMTestCase, Report, ToolCall, ToolCorrectnessMetric, ToolEfficiencyMetric, compare, evaluate
 from toolgrade.cli.main import main
-from toolgrade.report.terminal.comparison_table import print_comparison
 from toolgrade.report.terminal.console import make_console
+from toolgrade.report.terminal.tables import print_comparison
 
 FORBIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
 HOSTILE = "[red]x[/red] \x1b[31m\x07\u202e"

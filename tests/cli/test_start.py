@@ -82,9 +82,7 @@ def test_a_case_of_plain_calls_loads_neither_plans_nor_other_metrics(tmp_path: P
             *(
                 "base",
                 "call_filter",
-                "call_items",
                 "called_tools",
-                "measurement",
                 "tool_correctness",
                 "wording",
             ),

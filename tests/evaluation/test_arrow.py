@@ -24,8 +24,7 @@ from toolgrade import (
     ToolUseMetric,
     evaluate,
 )
-from toolgrade.evaluation.arrow import result_schema, score_batch, totals_of
-from toolgrade.evaluation.totals import Totals
+from toolgrade.evaluation.arrow import Totals, result_schema, score_batch, totals_of
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed here")
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from toolgrade import compare
 from toolgrade.errors import InvalidDataError
 from toolgrade.evaluation import read_results
-from toolgrade.evaluation.totals import MetricTotals, Totals
+from toolgrade.evaluation.arrow import MetricTotals, Totals
 from toolgrade.report import MetricSummary, Report
 from toolgrade.report.html import render_html
 from toolgrade.report.junit import render_junit

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolgrade import MLLMImage, MLLMTestCase, ToolCall, ToolCorrectnessMetric
-from toolgrade._internal.images import hash_images
+from toolgrade._internal.message_content import hash_images
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 OTHER = PNG + b"\1"

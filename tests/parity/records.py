@@ -9,7 +9,7 @@ from typing import Any
 
 from parity.scenarios import SCENARIOS
 from processes import ROOT
-from toolgrade._internal.images import hash_images
+from toolgrade._internal.message_content import hash_images
 from toolgrade.cases import MLLMImage, Run
 from toolgrade.matching.json_compare import outputs_equal
 

@@ -13,8 +13,8 @@ from pages import comparison
 from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, compare, evaluate
 from toolgrade.report.html import render_html
 from toolgrade.report.markdown import render_markdown
-from toolgrade.report.terminal.comparison_table import print_comparison
 from toolgrade.report.terminal.console import make_console
+from toolgrade.report.terminal.tables import print_comparison
 from toolgrade.report.text.phrases import comparison_cells, p_text
 
 

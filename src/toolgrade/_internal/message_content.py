@@ -5,11 +5,16 @@ Recorders and readers of files take the same forms, so they are known here, once
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import fields as fields_of
 from dataclasses import is_dataclass
-from typing import Any, TypeAlias
+from operator import is_
+from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel
 
@@ -42,7 +47,7 @@ def as_object(value: object) -> Fields | None:
     return value if isinstance(value, Mapping) else _sdk_fields(value)
 
 
-def _sdk_fields(value: Any) -> Fields | None:  # noqa: ANN401 - any value
+def _sdk_fields(value: Any) -> Fields | None:
     """Return the fields of an SDK object, `None` for anything else."""
     if isinstance(value, BaseModel):
         # Clients build their objects unchecked, so a field may hold what its type rules out.
@@ -76,7 +81,7 @@ def text_or_empty(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def first_of(fields: Fields, *keys: str) -> Any:  # noqa: ANN401 - a JSON value
+def first_of(fields: Fields, *keys: str) -> Any:
     """Return the first value under one of these keys that is not `None`."""
     return next((fields[key] for key in keys if fields.get(key) is not None), None)
 
@@ -123,3 +128,98 @@ def _typed_image_fields(fields: Fields) -> dict[str, Any] | None:
     if url:
         return drop_none({"url": str(url), "mime_type": mime_type})
     return drop_none({"path": os.fspath(path), "mime_type": mime_type}) if path else None
+
+
+DATA_URL: Final = re.compile(
+    r"data:(?P<mime>[\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,(?P<data>.*)", re.DOTALL | re.ASCII
+)
+"""A `data:` URL with base64 text."""
+
+_DATA_KEYS = ("data", "base64")
+_KEYS_OF_DATA = frozenset({*_DATA_KEYS, *MIME_KEYS, "type", "encoding", "size", "source_type"})
+_WRAPPER_KEYS = ("source", "image_url", "url")
+_KEYS_OF_WRAPPER = frozenset({"type", "detail", "source_type", "mime_type", "mimeType"})
+_MIN_LENGTH = 16
+"""Letters of base64 text that an image has at least."""
+
+_SIGNATURES = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+}
+
+
+def image_type(content: bytes) -> str | None:
+    """Return the MIME type of PNG, JPEG, GIF or WebP bytes; `None` for anything else."""
+    for signature, mime in _SIGNATURES.items():
+        if content.startswith(signature):
+            return mime
+    return "image/webp" if content.startswith(b"RIFF") and content[8:12] == b"WEBP" else None
+
+
+def hash_images(value: Any) -> Any:
+    """Return a JSON value in which every image is its type and the SHA-256 of its bytes; `value` itself if it has none.
+
+    See `replace_images`.
+    """
+    return replace_images(value, _hash)
+
+
+def replace_images(value: Any, replace: Callable[[str, bytes], dict[str, Any]]) -> Any:
+    """Return a JSON value in which every image is what `replace(mime_type, content)` returns; else `value` itself.
+
+    Images are: `data:` URLs, bytes as toolgrade stores them, `MLLMImage`, and the message parts of OpenAI, Anthropic,
+    LangChain and MCP. Paths and addresses of images stay as they are: nothing is read or fetched.
+    """
+    return _ImageReplacer(replace).value(value)
+
+
+class _ImageReplacer:
+    """Replacement of the images in one JSON value."""
+
+    def __init__(self, replace: Callable[[str, bytes], dict[str, Any]]) -> None:
+        self._replace = replace
+
+    def value(self, value: Any) -> Any:
+        """Return a value with its images replaced, the same object if it has none."""
+        if isinstance(value, str):
+            match = DATA_URL.fullmatch(value) if value.startswith("data:image/") else None
+            return (match and self._base64(match["data"])) or value
+        if isinstance(value, list):
+            items = list(map(self.value, value))
+            # The same object is returned if nothing changed, so that comparing outputs without images copies nothing.
+            return value if all(map(is_, items, value)) else items
+        if isinstance(value, dict):
+            return self._image_object(value) or self._fields(value)
+        return value
+
+    def _fields(self, value: dict[str, Any]) -> dict[str, Any]:
+        fields = {key: self.value(item) for key, item in value.items()}
+        return value if all(map(is_, fields.values(), value.values())) else fields
+
+    def _image_object(self, value: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the replacement of an object that is an image and nothing else."""
+        data = first_of(value, *_DATA_KEYS)
+        if isinstance(data, str) and value.keys() <= _KEYS_OF_DATA:
+            return self._base64(data)
+        for name in _WRAPPER_KEYS:
+            if name in value and value.keys() - {name} <= _KEYS_OF_WRAPPER:
+                inner = value[name]
+                image = self._image_object(inner) if isinstance(inner, dict) else self.value(inner)
+                return image if isinstance(image, dict) else None
+        return None
+
+    def _base64(self, text: str) -> dict[str, Any] | None:
+        if len(text) < _MIN_LENGTH:
+            return None
+        try:
+            content = base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError):
+            return None
+        mime = image_type(content)
+        return None if mime is None else self._replace(mime, content)
+
+
+def _hash(mime: str, content: bytes) -> dict[str, Any]:
+    return {"image": mime, "sha256": hashlib.sha256(content).hexdigest()}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from toolgrade._internal.images import DATA_URL
-from toolgrade._internal.message_content import image_fields, part_text, parts_of
+from toolgrade._internal.message_content import DATA_URL, image_fields, part_text, parts_of
 from toolgrade._internal.model import drop_none
 from toolgrade.cases import MLLMImage
 

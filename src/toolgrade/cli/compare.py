@@ -73,7 +73,7 @@ def compare(
     with exit_on_error(a, "nothing was compared"):
         comparison = compare_reports(a, b, allow_different=allow_different, resamples=resamples, seed=seed)
     if not write_json(comparison.to_dict(), json_path):
-        from toolgrade.report.terminal.comparison_table import print_comparison  # noqa: PLC0415 - not loaded for --help
+        from toolgrade.report.terminal.tables import print_comparison  # noqa: PLC0415 - not loaded for --help
 
         print_comparison(comparison, title_a=title_of(a), title_b=title_of(b), limit=limit)
     if fail_on_regression:

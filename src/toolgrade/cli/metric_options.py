@@ -28,7 +28,7 @@ from toolgrade.metrics import (
     ToolRecoveryMetric,
     ToolUseMetric,
 )
-from toolgrade.metrics.call_items import Compare
+from toolgrade.metrics.called_tools import Compare
 
 _ALIKE = 0.5
 

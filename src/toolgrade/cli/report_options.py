@@ -101,7 +101,7 @@ class ReportOptions:
 
     def _print(self, report: Report, title: str, comparison: Comparison | None) -> None:
         from toolgrade.report.terminal import print_report  # noqa: PLC0415 - as above
-        from toolgrade.report.terminal.comparison_table import print_comparison  # noqa: PLC0415 - as above
+        from toolgrade.report.terminal.tables import print_comparison  # noqa: PLC0415 - as above
 
         limit = self._printed
         print_report(report, title=title, limit=limit, details=self.details, quiet=self.quiet, full=self.verbose)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from toolgrade._internal.lazy_imports import lazy_getattr
 
 if TYPE_CHECKING:
+    from toolgrade.evaluation.arrow import Totals
     from toolgrade.evaluation.reading import read_results
     from toolgrade.evaluation.run import Evaluator, assert_test, evaluate, evaluate_async, partial_report
-    from toolgrade.evaluation.totals import Totals
 
 __all__ = [
     "Evaluator",
@@ -21,7 +21,7 @@ __all__ = [
     "read_results",
 ]
 
-_OTHERS = {"Totals": "totals", "read_results": "reading"}
+_OTHERS = {"Totals": "arrow", "read_results": "reading"}
 _load = lazy_getattr(__name__, dict.fromkeys(__all__, "run") | _OTHERS)
 
 

@@ -31,10 +31,9 @@ from toolgrade.stats import check_positive
 
 if TYPE_CHECKING:
     from toolgrade.evaluation.files import FileCase, FileEvaluation, FileSetup
-    from toolgrade.evaluation.observed_app import App
     from toolgrade.evaluation.results_file import Resume
     from toolgrade.evaluation.rows import CaseKey
-    from toolgrade.evaluation.session import Session, Source
+    from toolgrade.evaluation.session import App, Session, Source
 
 Target: TypeAlias = "str | os.PathLike[str]"
 """The path of a file that is written."""
@@ -277,7 +276,7 @@ def _source(options: EvaluationOptions, metrics: Sequence[MetricLike]) -> Source
     if options.files:
         return session.recorded_source(_read_files(options, metrics), metrics)
     if options.observed_callback is not None:
-        from toolgrade.evaluation.observed_app import ObservedApp  # noqa: PLC0415 - most evaluations have none
+        from toolgrade.evaluation.session import ObservedApp  # noqa: PLC0415 - most evaluations have none
 
         return session.app_source(check_goldens(options.goldens), metrics, ObservedApp(options.observed_callback))
     if options.goldens is not None:

@@ -19,8 +19,8 @@ from toolgrade.calls import Execution, ToolCall, ToolSpec
 from toolgrade.cases import AnyCase, ConversationalTestCase, Handoff, LLMTestCase, MLLMImage, MLLMTestCase, Run, Turn
 from toolgrade.errors import ConfigurationError, InvalidDataError, Problem
 from toolgrade.expect import read_expectation
-from toolgrade.expect.argument_paths import parse_argument_path
 from toolgrade.expect.json_form import is_expectation, read_value
+from toolgrade.expect.plan import parse_argument_path
 from toolgrade.matching.alignment import Alignment, Pair
 from toolgrade.matching.json_compare import ABSENT, Difference
 from toolgrade.redact import DEFAULT, may_hold_secret

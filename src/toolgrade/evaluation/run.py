@@ -23,8 +23,8 @@ from toolgrade.result import MetricResult, ResultStatus
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from toolgrade.evaluation.observed_app import App
     from toolgrade.evaluation.results_file import Resume
+    from toolgrade.evaluation.session import App
 
 T = TypeVar("T")
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from toolgrade.expect.fields import ExpectedOutput as ExpectedOutput
     from toolgrade.expect.fields import ExpectedTools
     from toolgrade.expect.json_form import expectation_json, read_expectation
-    from toolgrade.expect.list_matchers import Subset, Superset, Unordered
     from toolgrade.expect.matcher import Exact, Matcher
     from toolgrade.expect.meaning import SameMeaning
     from toolgrade.expect.plan import Alternatives, Expect, Forbid, OneOf, Parallel, Plan
@@ -49,18 +48,20 @@ if TYPE_CHECKING:
         Present,
         Regex,
         Schema,
+        Subset,
+        Superset,
+        Unordered,
     )
 
 _NAMES = {
     "fields": "ExpectedOutput ExpectedTools",
     "json_form": "expectation_json read_expectation",
-    "list_matchers": "Subset Superset Unordered",
     "matcher": "Exact Matcher",
     "meaning": "SameMeaning",
     "plan": "Alternatives Expect Forbid OneOf Parallel Plan",
     "value_matchers": (
         "Absent AnyOf Approx Contains ContainsAll DateEqual Glob Ignore IgnoreCase Normalized Optional Predicate "
-        "Present Regex Schema"
+        "Present Regex Schema Subset Superset Unordered"
     ),
 }
 """The names by the module that holds them."""

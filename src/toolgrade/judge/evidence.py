@@ -17,8 +17,8 @@ from itertools import count, groupby
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from toolgrade._internal.images import DATA_URL, image_type, replace_images
 from toolgrade._internal.json import JsonObject, canonical_json, short_repr
+from toolgrade._internal.message_content import DATA_URL, image_type, replace_images
 from toolgrade.calls import CallStatus, Execution, ToolCall, ToolSpec
 from toolgrade.cases import ConversationalTestCase, LLMTestCase, MLLMImage, MLLMTestCase, Turn, input_with_images
 from toolgrade.errors import ConfigurationError, InvalidDataError

@@ -14,8 +14,7 @@ from toolgrade._internal.json import MARK, json_items
 from toolgrade._internal.text import short_json
 from toolgrade.calls import CallStatus, ToolCall, ToolCallType, ToolEffect
 from toolgrade.expect import Expect, Forbid, Glob, Matcher, OneOf, Parallel, Plan
-from toolgrade.expect.argument_paths import parse_argument_path, with_matchers
-from toolgrade.expect.plan import Expectation, Name, PlanItem, name_text, walk
+from toolgrade.expect.plan import Expectation, Name, PlanItem, name_text, parse_argument_path, walk, with_matchers
 from toolgrade.linting.findings import LintFinding, LintKind, Spot
 from toolgrade.linting.schema_fit import Tools, suggestion
 from toolgrade.matching.argument_pattern import ONE, Template, holds_matcher

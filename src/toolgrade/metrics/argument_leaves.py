@@ -18,8 +18,8 @@ from toolgrade._internal.json import json_items, json_path
 from toolgrade.expect.matcher import Exact
 from toolgrade.matching.alignment import Alignment, CallItem, CallPattern, Pair
 from toolgrade.matching.argument_pattern import Mismatches, Ratio, Template, ValuePattern, holds_matcher
+from toolgrade.matching.engine import Layout
 from toolgrade.matching.json_compare import ABSENT, AbsentType, Path, has_mark, place
-from toolgrade.matching.plan import Layout
 
 _Leaves = dict[str, tuple[Path, Any]]
 """Leaves with their paths, by JSON path: as keys, `("a", 0)` and `("a", "0")` must differ."""

@@ -15,9 +15,8 @@ from toolgrade.calls import ToolCall, ToolSpec
 from toolgrade.cases import TestCase
 from toolgrade.expect.json_schema import Fit, Schemas, Validation
 from toolgrade.matching.json_compare import ABSENT
-from toolgrade.metrics.base import CallMetric
+from toolgrade.metrics.base import CallMetric, Measurement, share_of_calls
 from toolgrade.metrics.called_tools import call_finding, call_text, needed_tools, omission_warnings, read_tools
-from toolgrade.metrics.measurement import Measurement, share_of_calls
 from toolgrade.result import Finding, redact_at_path
 
 _UNDECIDED: Final[dict[Fit, str]] = {

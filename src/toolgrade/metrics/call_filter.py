@@ -17,8 +17,16 @@ from toolgrade._internal.text import join_first, plural
 from toolgrade.calls import CallStatus, ToolCall, ToolEffect, ToolSpec
 from toolgrade.errors import ConfigurationError
 from toolgrade.matching.alignment import CallItem, Matching
-from toolgrade.metrics.call_items import called_item, expected_item, name_alone
-from toolgrade.metrics.called_tools import call_finding, call_text, inferred_success_warnings, read_tools, status_of
+from toolgrade.metrics.called_tools import (
+    call_finding,
+    call_text,
+    called_item,
+    expected_item,
+    inferred_success_warnings,
+    name_alone,
+    read_tools,
+    status_of,
+)
 from toolgrade.metrics.tool_effects import MAX_LISTED, ToolEffects, list_names, read_effects
 from toolgrade.result import Finding
 

@@ -20,13 +20,11 @@ from toolgrade.cases import TestCase
 from toolgrade.errors import ConfigurationError
 from toolgrade.expect.plan import MOST_WAYS, Expectation
 from toolgrade.matching.alignment import Alignment, CallPattern, Pair, quotient
-from toolgrade.matching.engine import align_list
+from toolgrade.matching.engine import Layout, LayoutEntry, align_list, forbidden_calls, places_of
 from toolgrade.matching.json_compare import Path
-from toolgrade.matching.plan import Layout, LayoutEntry, forbidden_calls, places_of
 from toolgrade.metrics.argument_leaves import by_leaves, flatten_items, unflatten
 from toolgrade.metrics.call_filter import CallFilter, ComparedCalls, EffectOf
-from toolgrade.metrics.call_items import called_item, expected_item
-from toolgrade.metrics.called_tools import call_finding, matches
+from toolgrade.metrics.called_tools import call_finding, called_item, expected_item, matches
 from toolgrade.metrics.plan_variants import Aligner, has_forbidden_calls, layout_by_meaning, plan_warnings, variants_of
 from toolgrade.metrics.tool_effects import list_names
 from toolgrade.metrics.wording import alignment_findings

@@ -13,8 +13,7 @@ from functools import partial
 from toolgrade._internal.text import join_first, number_text, plural, printable, shorten
 from toolgrade.errors import JudgeOutcome
 from toolgrade.judge.questions import Judgement, JudgeQuestion, PartScore, Replies, judgement_of
-from toolgrade.metrics.base import Metric
-from toolgrade.metrics.measurement import Measurement, result_of
+from toolgrade.metrics.base import Measurement, Metric, result_of
 from toolgrade.result import TOLERANCE, Finding, FindingKind, MetricResult, QuestionResult
 from toolgrade.stats import mean_of
 

@@ -13,9 +13,9 @@ from itertools import count
 
 from toolgrade._internal.text import number_text, printable
 from toolgrade.calls import ToolCall, ToolCallType
-from toolgrade.expect.argument_paths import ArgumentPath, parse_argument_path, with_matchers
 from toolgrade.expect.matcher import Matcher
 from toolgrade.expect.plan import (
+    ArgumentPath,
     Expect,
     Expectation,
     Forbid,
@@ -26,15 +26,16 @@ from toolgrade.expect.plan import (
     PlanItem,
     matchers_in,
     name_text,
+    parse_argument_path,
     single_calls,
     walk,
+    with_matchers,
 )
 from toolgrade.matching.alignment import Alignment, CallItem, CallPattern, Matching
 from toolgrade.matching.argument_pattern import Template
+from toolgrade.matching.engine import Layout, LayoutEntry, align_layout
 from toolgrade.matching.json_compare import ABSENT, AbsentType
-from toolgrade.matching.plan import Layout, LayoutEntry, align_layout
-from toolgrade.metrics.call_items import called_item, expected_item, item_by_meaning
-from toolgrade.metrics.called_tools import step_of
+from toolgrade.metrics.called_tools import called_item, expected_item, item_by_meaning, step_of
 
 
 class Aligner:

@@ -13,11 +13,18 @@ from toolgrade.cases import LLMTestCase, TestCase
 from toolgrade.errors import ConfigurationError, MissingFieldError
 from toolgrade.matching.alignment import Alignment, Denominator, Matching
 from toolgrade.matching.engine import align_list
-from toolgrade.metrics.base import Metric
+from toolgrade.metrics.base import Details, Measurement, Metric, result_of
 from toolgrade.metrics.call_filter import CallFilter, ComparedCalls, Only
-from toolgrade.metrics.call_items import Compare, item_by_meaning
-from toolgrade.metrics.called_tools import called_tools, case_label, check_case, expectation_of, read_tools, run_notes
-from toolgrade.metrics.measurement import Details, Measurement, result_of
+from toolgrade.metrics.called_tools import (
+    Compare,
+    called_tools,
+    case_label,
+    check_case,
+    expectation_of,
+    item_by_meaning,
+    read_tools,
+    run_notes,
+)
 from toolgrade.metrics.wording import alignment_findings, arithmetic, choice_lines, partial_comparison_warnings
 from toolgrade.result import Finding, MetricResult
 

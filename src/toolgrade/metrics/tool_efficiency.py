@@ -12,7 +12,7 @@ from toolgrade._internal.options import require
 from toolgrade._internal.text import join_first, number_text, printable
 from toolgrade.calls import ToolCall
 from toolgrade.cases import TestCase
-from toolgrade.metrics.base import CallMetric
+from toolgrade.metrics.base import CallMetric, Details, Explanation, Measurement, share_of_calls
 from toolgrade.metrics.called_tools import (
     call_finding,
     error_text,
@@ -24,7 +24,6 @@ from toolgrade.metrics.called_tools import (
     read_patterns,
     status_of,
 )
-from toolgrade.metrics.measurement import Details, Explanation, Measurement, share_of_calls
 from toolgrade.result import Finding
 
 _FAILURES_BEFORE_REDUNDANT = 2

@@ -10,7 +10,7 @@ from typing import ClassVar
 from toolgrade._internal.options import read_share
 from toolgrade.calls import CallStatus, ToolCall
 from toolgrade.cases import TestCase
-from toolgrade.metrics.base import CallMetric
+from toolgrade.metrics.base import CallMetric, Measurement, share_of_calls
 from toolgrade.metrics.called_tools import (
     FAILED,
     call_finding,
@@ -20,7 +20,6 @@ from toolgrade.metrics.called_tools import (
     omission_warnings,
     status_of,
 )
-from toolgrade.metrics.measurement import Measurement, share_of_calls
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
 from toolgrade._internal.text import plural
 from toolgrade.calls import CallStatus, ToolCall
 from toolgrade.cases import TestCase
-from toolgrade.metrics.base import CallMetric
+from toolgrade.metrics.base import CallMetric, Measurement, share_of_calls
 from toolgrade.metrics.called_tools import (
     FAILED,
     call_finding,
@@ -21,7 +21,6 @@ from toolgrade.metrics.called_tools import (
     omission_warnings,
     status_of,
 )
-from toolgrade.metrics.measurement import Measurement, share_of_calls
 from toolgrade.result import Finding
 
 

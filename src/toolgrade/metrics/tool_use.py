@@ -10,9 +10,8 @@ from toolgrade._internal.options import require_one_name
 from toolgrade.calls import ToolCall, ToolSpec
 from toolgrade.cases import ConversationalTestCase
 from toolgrade.errors import ConfigurationError
-from toolgrade.metrics.base import Metric
+from toolgrade.metrics.base import Measurement, Metric, result_of
 from toolgrade.metrics.called_tools import needed_tools, read_tools
-from toolgrade.metrics.measurement import Measurement, result_of
 from toolgrade.result import MetricResult
 
 if TYPE_CHECKING:

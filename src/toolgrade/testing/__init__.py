@@ -19,8 +19,7 @@ from toolgrade.testing.fake_openai.batches import BatchPlan
 from toolgrade.testing.fake_openai.http import ReceivedRequest
 from toolgrade.testing.fake_openai.replies import HttpFault, Reply
 from toolgrade.testing.fake_openai.server import FakeOpenAI
-from toolgrade.testing.judge_contract import JudgeContract
-from toolgrade.testing.samples import sample_prompt
+from toolgrade.testing.judge_contract import JudgeContract, sample_prompt
 from toolgrade.testing.scripted_model import AskFor, HandOff, ScriptedModel, Step
 from toolgrade.testing.tool_doubles import ToolDouble
 

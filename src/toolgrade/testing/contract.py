@@ -18,20 +18,24 @@ from pathlib import Path
 from typing import TypeVar
 from unittest import SkipTest
 
-from toolgrade._internal.images import hash_images
+from toolgrade._internal.message_content import hash_images
 from toolgrade.calls import CallStatus
 from toolgrade.capture import conversations
 from toolgrade.cases import LLMTestCase, MLLMImage, Run, RunStatus
 from toolgrade.inputs import read_cases
 from toolgrade.testing.adapter_hooks import (
+    EITHER,
+    SOME_TEXT,
     AdapterHooks,
     AgentTool,
+    ExpectedCall,
     NotSupportedError,
     PlantedFaultError,
     Recorded,
     Scene,
+    compare_calls,
+    require,
 )
-from toolgrade.testing.expected_calls import EITHER, SOME_TEXT, ExpectedCall, compare_calls, require
 from toolgrade.testing.scripted_model import AskFor, HandOff, StepLike
 from toolgrade.testing.tool_doubles import (
     ADD,

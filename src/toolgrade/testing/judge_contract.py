@@ -1,4 +1,4 @@
-"""`JudgeContract`: tests that every judge must pass, whichever model is behind it."""
+"""`JudgeContract`: tests that every judge must pass, whichever model is behind it; and the prompt that they ask."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import json
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
+from toolgrade._internal.json import JsonObject
 from toolgrade.calls import ToolCall, ToolSpec
 from toolgrade.cases import LLMTestCase
 from toolgrade.errors import JudgeOutcome
-from toolgrade.judge import Judge, Prompt
+from toolgrade.judge import ImagePart, Judge, Message, Prompt
 from toolgrade.judge.judge import JudgeLike, PromptResult
 from toolgrade.metrics import ToolCorrectnessMetric
 from toolgrade.result import MetricResult
-from toolgrade.testing.samples import sample_prompt
 
 Answer: TypeAlias = Callable[[str], str]
 """Returns the text that a model answers to a text of the user, or raises."""
@@ -139,3 +139,51 @@ class JudgeContract:
 def _equal(what: str, expected: object, actual: object, why: str | None = None) -> None:
     if expected != actual:
         raise AssertionError(f"{what} must be {expected!r}, got {actual!r}{f': {why}' if why else ''}")
+
+
+VERDICT_SCHEMA: Final[JsonObject] = {
+    "type": "object",
+    "properties": {
+        "evidence": {"type": "array", "items": {"enum": ["c1"]}},
+        "reasoning": {"type": "string"},
+        "verdict": {"enum": ["yes", "no", "cannot_tell"]},
+    },
+    "required": ["evidence", "reasoning", "verdict"],
+    "additionalProperties": False,
+}
+"""JSON Schema of a reply to `sample_prompt`: `{"evidence": ["c1"], "reasoning": "...", "verdict": "yes"}`."""
+
+
+def sample_prompt(
+    text: str = "Was the call right?", *, images: tuple[str, ...] = (), name: str = "tool_selection"
+) -> Prompt:
+    """Return a prompt for tests of judges: a system message, and one of the user with the text and the images.
+
+    Prompts of different texts or images have different keys in a cache.
+
+    Args:
+        text: The question.
+        images: URLs of images that follow the text.
+        name: Name of the prompt and of its schema.
+
+    Example:
+        >>> import asyncio
+        >>> from toolgrade.judge import Judge
+        >>> from toolgrade.testing import sample_prompt
+        >>> judge = Judge(lambda messages: '{"evidence": ["c1"], "reasoning": "It fits.", "verdict": "yes"}')
+        >>> result = asyncio.run(judge.ask(sample_prompt("Was get_weather the right tool?")))
+        >>> result.verdict.decision.value, result.verdict.rationale
+        ('yes', 'It fits.')
+    """
+    content: str | tuple[str | ImagePart, ...] = text
+    if images:
+        content = (text, *(ImagePart(url=url) for url in images))
+    messages = (Message(role="system", content="You judge tool calls."), Message(role="user", content=content))
+    return Prompt(
+        name=name,
+        version="sample",
+        messages=messages,
+        reply_schema=VERDICT_SCHEMA,
+        ids=("c1",),
+        content={"text": text, "images": list(images)},
+    )

@@ -14,9 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, count
 from typing import Any, NamedTuple, TypeAlias
 
-from toolgrade._internal.images import DATA_URL, hash_images, image_type
 from toolgrade._internal.json import json_text, replace_nonfinite
-from toolgrade._internal.message_content import parts_of
+from toolgrade._internal.message_content import DATA_URL, hash_images, image_type, parts_of
 from toolgrade._internal.text import number_text, shorten
 from toolgrade.calls import CallStatus, Execution, ToolCall
 from toolgrade.cases import (

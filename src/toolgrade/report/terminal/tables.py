@@ -1,20 +1,31 @@
-"""Tables in a terminal: findings by tool, and agents side by side."""
+"""Tables in a terminal: findings by tool, agents side by side, and the comparison of two evaluations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from toolgrade._internal.text import join_first, printable, shorten
-from toolgrade.report.comparison import CaseChange
+from toolgrade._internal.text import join_first, number_text, plural, printable, shorten
+from toolgrade.report.comparison import CaseChange, CaseGap, Comparison, MetricComparison
 from toolgrade.report.redaction import redact
 from toolgrade.report.report import Report
-from toolgrade.report.terminal.console import FIRST_COLUMN, NARROW, VERDICT_STYLES, Name, Screen, make_table
+from toolgrade.report.terminal.console import (
+    FIRST_COLUMN,
+    NARROW,
+    VERDICT_STYLES,
+    Name,
+    Screen,
+    alarm,
+    interval_cell,
+    make_table,
+)
 from toolgrade.report.text.agent_table import AgentTable, AgentVerdict, GoldenRow
 from toolgrade.report.text.breakdown import changes_by_tool, problem_rows
-from toolgrade.report.text.phrases import one_line
+from toolgrade.report.text.phrases import comparison_cells, one_line, p_legend
+from toolgrade.result import ResultStatus
 
 _MOST_TOOLS = 15
 _NAMES = 3
@@ -66,7 +77,7 @@ def print_agents(screen: Screen, table: AgentTable, *, quiet: bool, limit: int) 
         _print_metric_lines(screen, agents, table)
     else:
         rows = [(_title(row.title, row.threshold), ["\n".join(cell) for cell in row.cells]) for row in table.metrics]
-        screen.print(_table(screen.width, "metric", agents, rows))
+        screen.print(_agent_columns(screen.width, "metric", agents, rows))
     if not quiet:
         listed = table.goldens[: limit or None]
         screen.blank()
@@ -74,8 +85,8 @@ def print_agents(screen: Screen, table: AgentTable, *, quiet: bool, limit: int) 
         if is_narrow:
             _print_golden_lines(screen, agents, listed)
         else:
-            goldens = [(_name(row), list(map(_outcome, row.cells))) for row in listed]
-            screen.print(_table(screen.width, "golden", agents, goldens))
+            goldens = [(_name(row), list(map(_verdict_cell, row.cells))) for row in listed]
+            screen.print(_agent_columns(screen.width, "golden", agents, goldens))
         screen.more(len(table.goldens) - len(listed), "(--limit 0 lists all)")
     screen.blank()
     screen.line(table.legend, "dim", indent=1)
@@ -89,12 +100,14 @@ def _name(row: GoldenRow) -> str:
     return one_line(redact(row.name), _LABEL)
 
 
-def _outcome(cell: AgentVerdict) -> Text:
+def _verdict_cell(cell: AgentVerdict) -> Text:
     text = "FAILED" if cell.text == "failed" else cell.text
     return Text(text, VERDICT_STYLES[cell.verdict] if cell.verdict else "dim")
 
 
-def _table(width: int, first: str, agents: Sequence[str], rows: Iterable[tuple[str, Sequence[str | Text]]]) -> Table:
+def _agent_columns(
+    width: int, first: str, agents: Sequence[str], rows: Iterable[tuple[str, Sequence[str | Text]]]
+) -> Table:
     """Return a table with a column for each agent; all of its tables have the same columns."""
     room = (width - FIRST_COLUMN - 2) // len(agents) - 2
     table = Table(box=None, show_edge=False, header_style="bold", expand=True, padding=(0, 1))
@@ -116,5 +129,130 @@ def _print_metric_lines(screen: Screen, agents: Sequence[str], table: AgentTable
 def _print_golden_lines(screen: Screen, agents: Sequence[str], rows: Iterable[GoldenRow]) -> None:
     for row in rows:
         screen.line(_name(row), indent=1)
-        texts = [Text.assemble(f"{name}: ", _outcome(cell)) for name, cell in zip(agents, row.cells, strict=True)]
+        texts = [Text.assemble(f"{name}: ", _verdict_cell(cell)) for name, cell in zip(agents, row.cells, strict=True)]
         screen.print(Text("; ").join(texts), indent=3)
+
+
+_FEW = 10
+_MAX_NAMES = 3
+_TEXT = 200
+
+
+def print_comparison(
+    comparison: Comparison, *, title_a: str, title_b: str, limit: int = 20, console: Console | None = None
+) -> None:
+    """Print how two evaluations differ.
+
+    Args:
+        comparison: The comparison.
+        title_a: A heading for the earlier evaluation, such as a file name.
+        title_b: A heading for the later one.
+        limit: Maximum number of regressions, and of improvements, listed for each metric; 0 for all.
+        console: Where to print; standard output by default.
+    """
+    screen = Screen(console)
+    for name, title, cases in (("A", title_a, comparison.cases_a), ("B", title_b, comparison.cases_b)):
+        screen.line(f"{name}  {printable(title)}: {plural(cases, 'case')}", "bold")
+    screen.line(f"{plural(comparison.in_both, 'case')} in both")
+    screen.print(_table(comparison))
+    regressions = [change for metric in comparison.metrics for change in metric.regressions]
+    print_changes_by_tool(screen, regressions, "passed in A, failed in B, by tool")
+    for metric in comparison.metrics:
+        name = f"{printable(metric.metric)}: " if len(comparison.metrics) > 1 else ""
+        heading = f"{name}{plural(len(metric.regressions), 'case')} passed in A, failed in B"
+        _print_changes(screen, metric.regressions, Text(heading, "bold red"), "B", limit)
+        heading = f"{name}{plural(len(metric.improvements), 'case')} failed in A, passed in B"
+        _print_changes(screen, metric.improvements, Text(heading, "bold green"), "A", limit)
+    screen.blank()
+    screen.lines(_column_key(comparison), "dim")
+    screen.lines((*_caveats(comparison), *map(printable, comparison.notes)))
+
+
+def _table(comparison: Comparison) -> Table:
+    interval = f"{comparison.confidence * 100:g} % interval"
+    columns = ("pairs", "A", "B", "B - A", interval, "worse", "better", "p")
+    table = make_table(*columns, first="metric", padding=(0, 0, 0, 1))
+    for metric in comparison.metrics:
+        names = dict.fromkeys((printable(metric.metric), printable(metric.metric_b)))
+        pairs, mean_a, mean_b, difference, interval, _, better, p_value = comparison_cells(metric)
+        table.add_row(
+            Name(" -> ".join(names)),
+            Text(pairs, style="yellow" if metric.unscored else ""),
+            *(mean_a, mean_b, difference),
+            interval_cell(interval, metric.interval, neutral=0),
+            alarm(len(metric.regressions)),
+            Text(better, style="green" if metric.improvements else ""),
+            p_value,
+        )
+    return table
+
+
+def _print_changes(screen: Screen, changes: Sequence[CaseChange], heading: Text, failed: str, limit: int) -> None:
+    """Print the cases that changed one way, with both scores and the first finding; nothing without any."""
+    if not changes:
+        return
+    screen.blank()
+    screen.print(heading)
+    table = make_table("A", "B", first="case", last=f"first finding in {failed}")
+    listed = changes[: limit or None]
+    for change in listed:
+        label, finding = Name(one_line(change.label, FIRST_COLUMN)), Text(one_line(change.finding or "", _TEXT))
+        table.add_row(label, number_text(change.score_a), number_text(change.score_b), finding)
+    screen.print(table)
+    screen.more(len(changes) - len(listed), "(--limit 0 lists all)")
+
+
+def _column_key(comparison: Comparison) -> Iterator[str]:
+    unit = "ids, each with all its cases" if comparison.repeated else "single cases"
+    yield f"A, B: mean scores of the pairs. interval: of B - A, by {comparison.resamples:,} resamples of {unit}."
+    yield p_legend(comparison)
+
+
+def _caveats(comparison: Comparison) -> Iterator[str]:
+    for side, cases in (("A", comparison.only_a), ("B", comparison.only_b)):
+        if cases:
+            yield f"{plural(len(cases), 'case')} ({_few(cases)}) {_are(cases)} only in {side}, and not compared"
+    for side, metrics in (("A", comparison.metrics_only_a), ("B", comparison.metrics_only_b)):
+        if metrics:
+            yield f"{', '.join(map(printable, metrics))} {_are(metrics)} only in {side}, and not compared"
+    for metric in comparison.metrics:
+        yield from (f"{printable(metric.metric)}: {text}" for text in _metric_caveats(metric))
+
+
+def _gap_texts(metric: MetricComparison) -> Iterator[str]:
+    """Yield the cases that have a score on one side at most, by their outcomes; lost scores first."""
+    gaps: dict[str, list[CaseGap]] = {}
+    for gap in sorted(metric.unscored, key=lambda gap: not gap.lost):
+        outcomes = f"{_outcome(gap.passed_a, gap.status_a)} in A, {_outcome(gap.passed_b, gap.status_b)} in B"
+        gaps.setdefault(outcomes, []).append(gap)
+    for outcomes, cases in gaps.items():
+        reason = f": {one_line(cases[0].reason, _TEXT)}" if cases[0].reason else ""
+        yield f"{plural(len(cases), 'case')} {outcomes} ({_few([gap.label for gap in cases])}){reason}"
+
+
+def _metric_caveats(metric: MetricComparison) -> Iterator[str]:
+    yield from _gap_texts(metric)
+    interval = metric.interval
+    if not metric.paired:
+        yield "no case has a score in both"
+    elif interval is None:
+        yield "no interval, since all pairs are of one id"
+    elif interval.low == interval.high:
+        yield "all pairs differ by the same amount, which tells nothing about cases that were not run"
+    elif interval.clusters < _FEW:
+        yield f"{interval.clusters:,} ids: with so few, the interval is a rough guess"
+    if metric.warned_a or metric.warned_b:
+        yield f"{metric.warned_a:,} results of A and {metric.warned_b:,} of B have warnings, which their reports list"
+
+
+def _outcome(passed: bool | None, status: ResultStatus) -> str:
+    names = {ResultStatus.SCORED: "passed" if passed else "failed", ResultStatus.ERRORED: "not measured"}
+    return names.get(status, status.value)
+
+
+def _are(things: Sequence[str]) -> str:
+    return "is" if len(things) == 1 else "are"
+
+
+def _few(names: Sequence[str]) -> str:
+    return join_first([one_line(name, 2 * FIRST_COLUMN) for name in names], _MAX_NAMES)
