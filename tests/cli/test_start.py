@@ -78,16 +78,7 @@ def test_a_case_of_plain_calls_loads_neither_plans_nor_other_metrics(tmp_path: P
     assert {name for name in modules if name.startswith("toolgrade.expect.")} == {"toolgrade.expect.fields"}
     assert {name for name in modules if name.startswith("toolgrade.metrics.")} == {
         f"toolgrade.metrics.{name}"
-        for name in (
-            *(
-                "base",
-                "call_filter",
-                "called_tools",
-                "tool_correctness",
-                "wording",
-            ),
-            "tool_effects",
-        )
+        for name in ("base", "call_filter", "called_tools", "tool_correctness", "tool_effects", "wording")
     }
     assert not modules & {"asyncio", "difflib", "statistics", "jsonschema", "tomllib", "tomli"}
 

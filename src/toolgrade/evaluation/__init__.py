@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 from toolgrade._internal.lazy_imports import lazy_getattr
 
 if TYPE_CHECKING:
-    from toolgrade.evaluation.arrow import Totals
     from toolgrade.evaluation.reading import read_results
     from toolgrade.evaluation.run import Evaluator, assert_test, evaluate, evaluate_async, partial_report
 
 __all__ = [
     "Evaluator",
-    "Totals",
     "assert_test",
     "evaluate",
     "evaluate_async",
@@ -21,8 +19,7 @@ __all__ = [
     "read_results",
 ]
 
-_OTHERS = {"Totals": "arrow", "read_results": "reading"}
-_load = lazy_getattr(__name__, dict.fromkeys(__all__, "run") | _OTHERS)
+_load = lazy_getattr(__name__, dict.fromkeys(__all__, "run") | {"read_results": "reading"})
 
 
 def __getattr__(name: str) -> object:

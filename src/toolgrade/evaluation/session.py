@@ -3,8 +3,8 @@
 A unit is a case, or a golden in one trial with one agent. Its rows (the case and, for an app, its components) are
 measured as soon as they exist and stored at once. So all completed units survive an interruption.
 
-An app is a function that calls functions decorated with `@observe`. Its answers to goldens become cases, and each call of
-a component with metrics is a case too, named `golden > component`.
+An app is a function that calls functions decorated with `@observe`. Its answers to goldens become cases, and each call
+of a component with metrics is a case too, named `golden > component`.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from toolgrade.errors import ConfigurationError
 from toolgrade.formats.traces.tracers.tracer import INPUT, OUTPUT
 from toolgrade.live.recorder import MAX_SPANS, SpanFields, TraceRecorder, span_fields
 
-__all__ = ["SpanRecorder", "as_agent", "record_spans"]
+__all__ = ["as_agent", "record_spans"]
 
 _FORWARDER: Final = "_toolgrade_forwarder"
 """The attribute of a provider that holds its forwarder: OpenTelemetry can add a processor, but not remove it."""
