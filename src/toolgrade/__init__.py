@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolgrade._internal.lazy_imports import lazy_getattr
+from toolgrade._internal.lazy_imports import lazy_package
 
 if TYPE_CHECKING:
     __version__: str
@@ -86,7 +86,6 @@ _NAMES = {
 }
 """The public names by the module that holds them."""
 
-_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
     "ArgumentSchemaMetric",
@@ -148,7 +147,7 @@ __all__ = [
 ]
 
 
-_load = lazy_getattr(__name__, _HOME)
+_load, _ = lazy_package(__name__, _NAMES)
 
 
 def __getattr__(name: str) -> object:

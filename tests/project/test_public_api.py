@@ -17,7 +17,8 @@ SOURCE = ast.parse(Path(toolgrade.__file__).read_text(encoding="utf-8"))
 
 #: Modules whose names may load more than the core needs: the terminal is theirs.
 MAY_LOAD_MORE = {"comparison", "dataset", "evaluation", "report", "validation"}
-CORE = sorted(name for name, home in toolgrade._HOME.items() if home.partition(".")[0] not in MAY_LOAD_MORE)
+HOME = {name: module for module, names in toolgrade._NAMES.items() for name in names.split()}
+CORE = sorted(name for name, home in HOME.items() if home.partition(".")[0] not in MAY_LOAD_MORE)
 
 
 def python(program: str) -> str:
@@ -39,7 +40,7 @@ def test_names_are_sorted_and_complete() -> None:
     """`__all__` is sorted, holds each name once, and is what `dir()` shows."""
     assert toolgrade.__all__ == sorted(set(toolgrade.__all__))
     assert dir(toolgrade) == toolgrade.__all__
-    assert {*toolgrade._HOME, "__version__"} == set(toolgrade.__all__)
+    assert {*HOME, "__version__"} == set(toolgrade.__all__)
 
 
 @pytest.mark.parametrize("name", toolgrade.__all__)
@@ -58,7 +59,7 @@ def test_type_checkers_see_the_loaded_modules() -> None:
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert imported == toolgrade._HOME
+    assert imported == HOME
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -8,8 +8,12 @@ from sys import modules
 from typing import Any
 
 
-def lazy_getattr(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """Return the module-level `__getattr__` of a package that imports `homes[name]` when `name` is first read."""
+def lazy_package(package: str, names: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return the `__getattr__` and the `__dir__` of a package whose names are imported when they are first read.
+
+    `names` has them by the module that holds them, separated by blanks.
+    """
+    homes = {name: module for module, listed in names.items() for name in listed.split()}
 
     def load(name: str) -> object:
         if name not in homes:
@@ -18,7 +22,7 @@ def lazy_getattr(package: str, homes: Mapping[str, str]) -> Callable[[str], obje
         setattr(modules[package], name, value)  # later reads find it without calling this function
         return value
 
-    return load
+    return load, lambda: sorted(homes)
 
 
 def import_extra(module: str, package: str, purpose: str) -> Any:  # noqa: ANN401 - a module without types

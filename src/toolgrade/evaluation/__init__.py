@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolgrade._internal.lazy_imports import lazy_getattr
+from toolgrade._internal.lazy_imports import lazy_package
 
 if TYPE_CHECKING:
     from toolgrade.evaluation.reading import read_results
@@ -19,14 +19,7 @@ __all__ = [
     "read_results",
 ]
 
-_load = lazy_getattr(__name__, dict.fromkeys(__all__, "run") | {"read_results": "reading"})
-
-
-def __getattr__(name: str) -> object:
-    """Load a public name when it is first used."""
-    return _load(name)
-
-
-def __dir__() -> list[str]:
-    """Return the public names."""
-    return __all__
+__getattr__, __dir__ = lazy_package(
+    __name__,
+    {"reading": "read_results", "run": "Evaluator assert_test evaluate evaluate_async partial_report"},
+)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolgrade._internal.lazy_imports import lazy_getattr
+from toolgrade._internal.lazy_imports import lazy_package
 
 if TYPE_CHECKING:
     from toolgrade.expect.fields import ExpectedOutput as ExpectedOutput
@@ -99,14 +99,4 @@ __all__ = [
     "read_expectation",
 ]
 
-_load = lazy_getattr(__name__, {name: module for module, names in _NAMES.items() for name in names.split()})
-
-
-def __getattr__(name: str) -> object:
-    """Load a public name when it is first used."""
-    return _load(name)
-
-
-def __dir__() -> list[str]:
-    """Return the public names."""
-    return __all__
+__getattr__, __dir__ = lazy_package(__name__, _NAMES)

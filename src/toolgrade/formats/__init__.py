@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolgrade._internal.lazy_imports import lazy_getattr
+from toolgrade._internal.lazy_imports import lazy_package
 
 if TYPE_CHECKING:
     from toolgrade.formats.messages.message import Answer, ModelMessage, UserInput
@@ -20,20 +20,6 @@ if TYPE_CHECKING:
     from toolgrade.formats.records import case_from_record
     from toolgrade.formats.traces.read import Traces, read_traces
 
-_HOME = {
-    "Answer": "messages.message",
-    "ModelMessage": "messages.message",
-    "Traces": "traces.read",
-    "Transcript": "messages.transcript",
-    "UserInput": "messages.message",
-    "case_from_record": "records",
-    "read": "messages.read",
-    "read_responses_answer": "messages.openai_responses",
-    "read_responses_call": "messages.openai_responses",
-    "read_traces": "traces.read",
-    "run_from_messages": "messages.read",
-    "transcript_of": "messages.transcript",
-}
 
 __all__ = [
     "Answer",
@@ -50,14 +36,14 @@ __all__ = [
     "transcript_of",
 ]
 
-_load = lazy_getattr(__name__, _HOME)
-
-
-def __getattr__(name: str) -> object:
-    """Load a public name when it is first used."""
-    return _load(name)
-
-
-def __dir__() -> list[str]:
-    """Return the public names."""
-    return __all__
+__getattr__, __dir__ = lazy_package(
+    __name__,
+    {
+        "messages.message": "Answer ModelMessage UserInput",
+        "traces.read": "Traces read_traces",
+        "messages.transcript": "Transcript transcript_of",
+        "records": "case_from_record",
+        "messages.read": "read run_from_messages",
+        "messages.openai_responses": "read_responses_answer read_responses_call",
+    },
+)
