@@ -29,7 +29,7 @@ class HandOver:
         targets: The names of the agents.
         position: The position of its call in the message of the model.
         node: The callback run of the node that it ran in.
-        steps: The numbers of the steps that run around it in the graphs around its own, by the strand of the graph.
+        steps: The numbers of the steps that run around it in the graphs around its own, by the name of each.
         error: The exception with which that node passed the command on.
         has_left: That exception left the graph of the agent.
     """
@@ -73,18 +73,18 @@ class HandOvers:
             request.has_left = True
         return requests
 
-    def take(self, name: str | None, strand: str | None, step: int | None) -> HandOver | None:
+    def take(self, name: str | None, graph: str | None, step: int | None) -> HandOver | None:
         """Remove and return the request that is carried out by a node that begins; `None` if no tool requested it.
 
         Args:
             name: The name of the node.
-            strand: The strand of the graph that it is a node of.
+            graph: The nested graph that it is a node of.
             step: The number of its step.
         """
         due = [
             request
             for request in self._requests
-            if name in request.targets and strand in request.steps and request.steps[strand] + 1 == step
+            if name in request.targets and graph in request.steps and request.steps[graph] + 1 == step
         ]
         if not due:
             return None

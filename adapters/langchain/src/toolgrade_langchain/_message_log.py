@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from toolgrade.calls import ToolCallType
 from toolgrade.capture import Branch, Request, json_equal
 
 _MODEL_IDS: Final = ("lc_run-", "run-")
@@ -25,12 +26,28 @@ _ENCODER: Final = json.JSONEncoder(sort_keys=True, default=repr)
 _Value: TypeAlias = "tuple[object, ...]"
 
 
-class RequestedCall(NamedTuple):
-    """One call in a model message."""
+@dataclass(slots=True, eq=False)
+class ModelCall:
+    """One call that a model message requests, and what became of it.
 
-    id: str | None
-    name: str
-    arguments: object
+    Attributes:
+        request: Its handle in the builder of the run.
+        message: The message.
+        is_running: It runs or returned; one that failed may run again.
+        is_answered: It has a result.
+        suspended: The scope inside of its interrupted run, which the next run of the call continues.
+    """
+
+    request: Request
+    message: ModelMessage
+    is_running: bool = False
+    is_answered: bool = False
+    suspended: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was neither executed nor answered."""
+        return not self.is_running and not self.is_answered
 
 
 @dataclass(slots=True, eq=False)
@@ -38,39 +55,29 @@ class ModelMessage:
     """A message in which a model requested calls, or answered.
 
     Attributes:
-        requests: The handles of its calls in the builder of the run.
-        scope: The tool run that encloses it.
-        strand: The nested graph that it belongs to.
-        calls: The requested calls.
+        requests: All that it requested, also from the provider.
+        branch: Where the model ran: the tool run and the nested graph around it.
         around: The numbers of the callback runs that enclose it, up to its scope.
-        running: Indexes of the calls that run or returned; a failed one may run again.
-        answered: Indexes of the calls that have a result.
-        suspended: By index, the scope inside of an interrupted tool run; the next run of the call continues it.
+        calls: The calls that are not the provider's own.
     """
 
     requests: list[Request]
-    scope: str | None
-    strand: str | None
-    calls: list[RequestedCall]
+    branch: Branch
     around: frozenset[int]
-    running: set[int] = field(default_factory=set)
-    answered: set[int] = field(default_factory=set)
-    suspended: dict[int, str] = field(default_factory=dict)
+    calls: list[ModelCall] = field(default_factory=list)
 
-    @property
-    def branch(self) -> Branch:
-        """Where the model ran."""
-        return Branch(self.scope, self.strand)
+    def ids(self) -> set[str | None]:
+        """Return the ids of the calls."""
+        return {call.request.id for call in self.calls}
 
-    def index_of_result(self, call_id: str | None) -> int | None:
-        """Return the index of the call that a result with this id answers."""
-        indexes = [index for index, call in enumerate(self.calls) if call.id == call_id]
-        unanswered = [index for index in indexes if index not in self.answered]
-        return next(iter(unanswered or indexes), None)
+    def twins(self, call: ModelCall) -> list[Request]:
+        """Return the requests with the id of a call, mostly its own alone."""
+        return [other.request for other in self.calls if other.request.id == call.request.id]
 
-    def is_untouched(self) -> bool:
-        """Return whether no call was executed or answered."""
-        return not self.running and not self.answered
+    def answered_by(self, call_id: str | None) -> ModelCall | None:
+        """Return the call that a result with this id answers: one without a result first."""
+        calls = [call for call in self.calls if call.request.id == call_id]
+        return next((call for call in calls if not call.is_answered), calls[0] if calls else None)
 
 
 class MessageLog:
@@ -78,7 +85,7 @@ class MessageLog:
 
     def __init__(self) -> None:
         """Begin without messages."""
-        self.messages: dict[str | None, list[ModelMessage]] = {}
+        self.messages: dict[str | int | None, list[ModelMessage]] = {}
         """The model messages of each scope."""
         self.state_ids: set[str] = set()
         """Ids of the messages in the state of the graph."""
@@ -93,14 +100,13 @@ class MessageLog:
 
     # Messages
 
-    def add(
-        self, message: AIMessage | None, calls: Sequence[RequestedCall], requests: list[Request], place: Place
-    ) -> ModelMessage:
+    def add(self, message: AIMessage | None, requests: list[Request], place: Surroundings) -> ModelMessage:
         """Add a new model message, and return its entry."""
-        entry = ModelMessage(requests, place.scope, place.strand, list(calls), place.around)
-        self.messages.setdefault(place.scope, []).append(entry)
+        entry = ModelMessage(requests, place.branch, place.around)
+        entry.calls += [ModelCall(request, entry) for request in requests if request.type is ToolCallType.FUNCTION]
+        self.messages.setdefault(place.branch.scope, []).append(entry)
         if message is not None:
-            self._by_value.setdefault(_value(message), []).append(entry)
+            self._by_value.setdefault(value_of(message), []).append(entry)
             self.connect(message, entry)
         return entry
 
@@ -116,7 +122,7 @@ class MessageLog:
         """Note messages that were there before; those that are already noted stay what they are."""
         earlier: Counter[_Value] = Counter()
         for message in messages:
-            value = _value(message)
+            value = value_of(message)
             earlier[value] += 1
             if self.has(message) or earlier[value] <= len(self._by_value.get(value, ())):
                 continue
@@ -136,27 +142,27 @@ class MessageLog:
         if self.has(message):
             entries = self._by_id.get(f"{message.type}:{message.id}")
             return (entries or [self._by_object.get(id(message), (message, None))[1]]) == [None]
-        value = _value(message)
+        value = value_of(message)
         if self._history[value] <= 0 or str(message.id or "").startswith(_MODEL_IDS):
             return False
         self._history[value] -= 1
         self.connect(message, None)
         return True
 
-    def entry_of(self, message: BaseMessage, place: Place) -> ModelMessage | None:
+    def entry_of(self, message: BaseMessage, place: Surroundings) -> ModelMessage | None:
         """Return the entry of a noted message; of several with one id, that nearest to a place."""
         if id(message) in self._by_object:
             return self._by_object[id(message)][1]
         entries = [entry for entry in self._by_id.get(f"{message.type}:{message.id}", ()) if entry is not None]
         if not entries and not message.id:
-            entries = self._by_value.get(_value(message), [])
-        near = [entry for entry in entries if entry.scope == place.scope]
+            entries = self._by_value.get(value_of(message), [])
+        near = [entry for entry in entries if entry.branch.scope == place.branch.scope]
         return max(
-            near, key=lambda entry: (entry.strand == place.strand, len(entry.around & place.around)), default=None
+            near, key=lambda entry: (entry.branch == place.branch, len(entry.around & place.around)), default=None
         )
 
     def original_of(
-        self, message: AIMessage, place: Place, *, earlier: int, is_newest: bool, removed: Sequence[BaseMessage]
+        self, message: AIMessage, place: Surroundings, *, earlier: int, is_newest: bool, removed: Sequence[BaseMessage]
     ) -> ModelMessage | None:
         """Return the entry that a message without one copies or replaces, `None` if the message is new.
 
@@ -167,26 +173,31 @@ class MessageLog:
             is_newest: It is the last model message of the list.
             removed: Requests to remove messages that came with it.
         """
-        calls = calls_of(message)
-        entries = [entry for entry in self._by_value.get(_value(message), ()) if entry.scope == place.scope]
+        copied = self._by_value.get(value_of(message), ())
+        entries = [entry for entry in copied if entry.branch.scope == place.branch.scope]
         is_of_model = str(message.id or "").startswith(_MODEL_IDS)
+        ids = {call_id for call_id, _, _ in calls_of(message)}
         if earlier < len(entries) and not is_of_model:
             # A message without an id that a node of the same graph returns as its newest is a new request, although
             # equal to an earlier one or to that of a parallel branch, unless the messages are written anew.
-            entry = entries[earlier]
-            is_near = self.is_resumed or entry.around & place.around
-            is_new = calls and is_newest and not message.id and not removed and is_near
-            return None if is_new else entry
-        ids = {call.id for call in calls}
+            is_near = self.is_resumed or entries[earlier].around & place.around
+            is_new = ids and is_newest and not message.id and not removed and is_near
+            return None if is_new else entries[earlier]
         if not ids or None in ids or is_of_model:
             return None
-        removed_entries = [self.entry_of(AIMessage("", id=item.id), place) for item in removed]
-        for entry in reversed(self.messages.get(place.scope, ())):
-            if entry in removed_entries and entry.is_untouched() and ids <= {call.id for call in entry.calls}:
+        return self._replaced_by(ids, place, removed)
+
+    def _replaced_by(
+        self, ids: AbstractSet[str | None], place: Surroundings, removed: Sequence[BaseMessage]
+    ) -> ModelMessage | None:
+        """Return the newest removed message with calls of these ids of which none was executed or answered."""
+        entries = [self.entry_of(AIMessage("", id=item.id), place) for item in removed]
+        for entry in reversed(self.messages.get(place.branch.scope, ())):
+            if entry in entries and ids <= entry.ids() and all(call.is_open for call in entry.calls):
                 return entry
         return None
 
-    def add_state(self, messages: Iterable[BaseMessage], place: Place) -> None:
+    def add_state(self, messages: Iterable[BaseMessage], place: Surroundings) -> None:
         """Note that messages are part of the state of the graph at the top level."""
         for message in messages:
             if message.id:
@@ -205,38 +216,10 @@ class MessageLog:
 
     def waits_for(self, calls: Iterable[Mapping[str, Any]]) -> bool:
         """Return whether one of these calls was requested at the top level and has neither run nor a result."""
-        waiting = [
-            call
-            for message in self.messages.get(None, ())
-            for index, call in enumerate(message.calls)
-            if index not in message.running and index not in message.answered
-        ]
-        due = [RequestedCall(call.get("id"), call.get("name", ""), call.get("args")) for call in calls]
-        return any(call in waiting for call in due)
-
-    def request_of(
-        self, messages: Sequence[ModelMessage], call_id: str | None, name: str, arguments: Mapping[str, Any]
-    ) -> tuple[ModelMessage, int] | None:
-        """Return the message, and the index in it, of the request that an execution which starts now belongs to.
-
-        The newest request with equal arguments that does not run yet comes first, then the newest with equal arguments,
-        then, with an id, the newest: its arguments were edited.
-        """
-        similar: tuple[ModelMessage, int] | None = None
-        other: tuple[ModelMessage, int] | None = None
-        for message in reversed(messages):
-            for index, call in enumerate(message.calls):
-                if (call.id != call_id) if call_id else (call.name != name):
-                    continue
-                if call.name == name and contains(arguments, call.arguments):
-                    if index not in message.running and index not in message.answered:
-                        return message, index
-                    similar = similar or (message, index)
-                elif call_id:
-                    other = other or (message, index)
-        if similar is not None and other is not None and other[0] is messages[-1] and not other[0].running:
-            return other
-        return similar or other
+        messages = self.messages.get(None, ())
+        waiting = [call.request for message in messages for call in message.calls if call.is_open]
+        keys = [(request.id, request.name, request.arguments) for request in waiting]
+        return any((call.get("id"), call.get("name", ""), call.get("args")) in keys for call in calls)
 
     def clear_content(self, *, may_resume: bool) -> None:
         """Forget the messages themselves, which are of no use after the end of the run, unless it may go on."""
@@ -246,25 +229,41 @@ class MessageLog:
             self._by_value.clear()
 
 
-class Place(NamedTuple):
-    """Where in a run something happens: the tool run and the nested graph around it, and the runs up to the former.
+class Surroundings(NamedTuple):
+    """Where in a run something happens: the branch, and the numbers of the callback runs up to its scope."""
 
-    The runs are the numbers of their ids.
-    """
-
-    scope: str | None
-    strand: str | None
+    branch: Branch
     around: frozenset[int]
 
 
-def calls_of(message: AIMessage) -> list[RequestedCall]:
-    """Return the calls that a message requests."""
-    calls = [RequestedCall(call.get("id") or None, call["name"], call["args"]) for call in message.tool_calls]
-    calls += [
-        RequestedCall(call.get("id") or None, call.get("name") or "", call.get("args"))
-        for call in message.invalid_tool_calls
+def calls_of(message: AIMessage) -> list[tuple[str | None, str, object]]:
+    """Return the id, name and arguments of each call that a message requests."""
+    calls: list[Any] = [*message.tool_calls, *message.invalid_tool_calls]
+    return [(call.get("id") or None, call.get("name") or "", call.get("args")) for call in calls]
+
+
+def request_of(
+    messages: Sequence[ModelMessage], call_id: str | None, name: str, arguments: Mapping[str, Any]
+) -> ModelCall | None:
+    """Return the call in these messages that an execution which starts now belongs to.
+
+    The newest request with equal arguments that does not run yet comes first, then the newest with equal arguments,
+    then, with an id, the newest: its arguments were edited.
+    """
+    calls = [
+        call
+        for message in reversed(messages)
+        for call in message.calls
+        if (call.request.id == call_id if call_id else call.request.name == name)
     ]
-    return calls
+    similar = [call for call in calls if call.request.name == name and contains(arguments, call.request.arguments)]
+    edited = [call for call in calls if call not in similar] if call_id else []
+    for call in similar:
+        if call.is_open:
+            return call
+    if edited and edited[0].message is messages[-1] and not any(call.is_running for call in messages[-1].calls):
+        return edited[0]
+    return next(iter([*similar, *edited]), None)
 
 
 def contains(arguments: Mapping[str, Any], requested: object) -> bool:
@@ -279,15 +278,11 @@ def contains(arguments: Mapping[str, Any], requested: object) -> bool:
 
 def value_of(message: BaseMessage) -> tuple[object, ...]:
     """Return what two messages have in common that are copies of one another."""
-    return _value(message)
-
-
-def _value(message: BaseMessage) -> _Value:
     if isinstance(message, ToolMessage):
         return "tool", message.tool_call_id, _text(message.content)
     calls = calls_of(message) if isinstance(message, AIMessage) else []
     if calls:
-        return "calls", *((call.id, call.name, _text(call.arguments)) for call in calls)
+        return "calls", *((call_id, name, _text(arguments)) for call_id, name, arguments in calls)
     return message.type, _text(message.content)
 
 

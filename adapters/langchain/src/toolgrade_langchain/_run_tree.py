@@ -24,7 +24,7 @@ from toolgrade.cases import Run, RunStatus
 from toolgrade_langchain import _states
 from toolgrade_langchain._errors import error_text
 from toolgrade_langchain._handovers import HandOvers
-from toolgrade_langchain._message_log import MessageLog, ModelMessage, Place, RequestedCall
+from toolgrade_langchain._message_log import MessageLog, ModelCall, ModelMessage, Surroundings
 from toolgrade_langchain._messages import add_question
 
 _THREAD_KEYS: Final = ("thread_id", "session_id", "conversation_id")
@@ -129,7 +129,7 @@ class Node:
         scope: The tool run that encloses it; `None` at the top level.
         inside: The scope of what happens inside it.
         namespace: LangGraph's name of the place in a graph and its state.
-        strand: The nested graph that it belongs to, by its namespace; several may run at the same time.
+        graph: The nested graph that it belongs to, by its namespace; several may run at the same time.
         step: The number of the step of the graph that it belongs to.
         is_step: It is a node of a graph.
         has_steps: Nodes of a graph ran directly inside it.
@@ -137,7 +137,7 @@ class Node:
         inputs: Its input, until the first node of the graph has begun.
         state_messages: The newest model message in each list of messages of its input.
         messages: The model messages inside it, up to its scope.
-        request: The message that requested the call of the tool run, and the index of the call.
+        request: The call of a model that the tool run carries out.
         executed: Of a node of a graph: the requests that tools inside it executed.
         limit: Of a graph: the text with which a limit ended it.
         answered_here: Of a graph: the calls that its nodes answered together with the request, by name: it may be an
@@ -156,37 +156,37 @@ class Node:
     inside: str | None
     name: str | None
     namespace: str | None = None
-    strand: str | None = None
+    graph: str | None = None
     step: int | None = None
     is_step: bool = False
     has_steps: bool = False
     inputs: object = None
     state_messages: list[AIMessage] = field(default_factory=list)
     messages: list[ModelMessage] = field(default_factory=list)
-    request: tuple[ModelMessage, int] | None = None
-    executed: list[tuple[ModelMessage, int]] = field(default_factory=list)
+    request: ModelCall | None = None
+    executed: list[ModelCall] = field(default_factory=list)
     limit: str | None = None
-    answered_here: list[tuple[ModelMessage, RequestedCall]] = field(default_factory=list)
+    answered_here: list[ModelCall] = field(default_factory=list)
     calls: list[Mapping[str, Any]] | None = None
     is_structured: bool = False
     model: str | None = None
     tools: list[object] = field(default_factory=list)
     missing_tool: str | None = None
     call_id: str | None = None
-    _place: Place | None = None
+    _place: Surroundings | None = None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> Surroundings:
         """Where it runs."""
         if self._place is None:
             # Their numbers: the hash of an id is computed in Python each time.
-            self._place = Place(self.scope, self.strand, frozenset([run.run_id.int for run in self.around()]))
+            self._place = Surroundings(self.branch, frozenset([run.run_id.int for run in self.around()]))
         return self._place
 
     @property
     def branch(self) -> Branch:
         """Where it runs, for the builder."""
-        return Branch(self.scope, self.strand)
+        return Branch(self.scope, self.graph)
 
     def around(self) -> Iterator[Node]:
         """Yield the runs around it, the nearest first, up to its scope."""
@@ -293,9 +293,9 @@ class RunTree:
         namespace, step = metadata.get("langgraph_checkpoint_ns"), metadata.get("langgraph_step")
         node.step = step if isinstance(step, int) else None
         if isinstance(namespace, str):
-            node.namespace, node.strand = namespace, namespace.rpartition("|")[0] or None
+            node.namespace, node.graph = namespace, namespace.rpartition("|")[0] or None
         elif parent is not None:
-            node.namespace, node.strand = parent.namespace, parent.strand
+            node.namespace, node.graph = parent.namespace, parent.graph
         self._nodes[run_id] = node
         recording.open.add(run_id)
         return node

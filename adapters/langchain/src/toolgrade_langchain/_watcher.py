@@ -8,7 +8,7 @@ async agents on Python 3.10.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -21,7 +21,15 @@ from toolgrade.capture import ABSENT, Branch, Request
 from toolgrade.cases import RunStatus
 from toolgrade_langchain import _errors, _messages, _results, _states
 from toolgrade_langchain._handovers import DESTINATION, HandOver, targets_of
-from toolgrade_langchain._message_log import ModelMessage, Place, RequestedCall, calls_of, contains, value_of
+from toolgrade_langchain._message_log import (
+    ModelCall,
+    ModelMessage,
+    Surroundings,
+    calls_of,
+    contains,
+    request_of,
+    value_of,
+)
 from toolgrade_langchain._run_tree import HAS_CONTEXT, Node, RunTree, now
 from toolgrade_langchain._tools import offered_tools
 
@@ -70,7 +78,7 @@ class Watcher:
 
     def _take_handover(self, node: Node) -> None:
         """Note the hand-over that a node carries out, if a tool requested it."""
-        handover = node.recording.handovers.take(node.name, node.strand, node.step)
+        handover = node.recording.handovers.take(node.name, node.graph, node.step)
         if handover is not None:
             node.recording.builder.handed_off(to=node.name, key=handover.key)
 
@@ -93,22 +101,22 @@ class Watcher:
 
     def _assume_requests(self, node: Node) -> None:
         """In a run whose beginning was not recorded, take the calls that a node executes for requests of a model."""
-        assumed = node.recording.assumed_ids
-        if assumed is None or node.scope is not None:
+        recording = node.recording
+        if recording.assumed_ids is None or node.scope is not None:
             return
-        entries = [entry for entry in node.recording.log.messages.get(None, ()) if entry.strand == node.strand]
-        requested_ids = {call.id for entry in entries for call in entry.calls}
-        calls = [call for call in node.calls or () if call.get("id") and call["id"] not in requested_ids]
-        assumed.update(call["id"] for call in calls)
-        if calls:
-            function = ToolCallType.FUNCTION
-            requests = [Request(call["name"], call["args"], call["id"], type=function) for call in calls]
-            requested = [RequestedCall(call["id"], call["name"], call["args"]) for call in calls]
-            entry = self._add_entry(node, None, requested, requests)
-            for message in node.state_messages:
-                if {call["id"] for call in calls} <= {call.get("id") for call in message.tool_calls}:
-                    node.recording.log.connect(message, entry)
-            node.recording.builder.model_asked(requests, agent=_agent_of(node, {}), scope=entry.branch)
+        entries = [entry for entry in recording.log.messages.get(None, ()) if entry.branch == node.branch]
+        requested = {call_id for entry in entries for call_id in entry.ids()}
+        calls = [call for call in node.calls or () if call.get("id") and call["id"] not in requested]
+        if not calls:
+            return
+        ids = {call["id"] for call in calls}
+        recording.assumed_ids |= ids
+        requests = [Request(call["name"], call["args"], call["id"], type=ToolCallType.FUNCTION) for call in calls]
+        entry = self._add_entry(node, None, requests)
+        for message in node.state_messages:
+            if ids <= {call.get("id") for call in message.tool_calls}:
+                recording.log.connect(message, entry)
+        recording.builder.model_asked(requests, agent=_agent_of(node, {}), scope=entry.branch)
 
     def chain_ended(self, outputs: object, run_id: UUID) -> None:
         """Note what a runnable returned."""
@@ -117,19 +125,7 @@ class Watcher:
         self.tree.end(run_id)
         if node is None or not (node.is_step or node.parent is None):
             return
-        recording = node.recording
-        last: BaseMessage | None = None
-        for returned in _states.updates_in(outputs):
-            update = _states.without_input(returned, inputs) if node.is_step else returned
-            lists = _states.message_lists(update)
-            messages = lists[0] if lists else []
-            last = messages[-1] if messages else last
-            for one_list in lists:
-                self._add_messages(node, one_list)
-            self._find_structured_answer(node, update, messages)
-            is_limit = node.is_step and str(node.name).startswith(_LIMITS) and update.get("jump_to") == "end"
-            if is_limit and node.parent is not None and isinstance(last, AIMessage):
-                node.parent.limit = _messages.text_of(last.content)
+        last = self._add_updates(node, outputs, inputs)
         if node.parent is not None:
             return
         if isinstance(last, AIMessage) and last.content == _errors.OUT_OF_STEPS:
@@ -138,9 +134,26 @@ class Watcher:
             self.tree.finish(node, status=RunStatus.STOPPED, error=node.limit)
             return
         # A graph with a thread suspends a run by ending it, with the requests as its last message.
+        recording = node.recording
         requests_calls = isinstance(last, AIMessage) and bool(last.tool_calls)
         may_wait = recording.has_graph and recording.thread is not None and requests_calls
         self.tree.finish(node, _states.answer_of(outputs, is_graph=recording.has_graph), may_wait=may_wait)
+
+    def _add_updates(self, node: Node, outputs: object, inputs: object) -> BaseMessage | None:
+        """Note the messages that a node or a root returned; return the last one."""
+        last: BaseMessage | None = None
+        for returned in _states.updates_in(outputs):
+            update = _states.without_input(returned, inputs) if node.is_step else returned
+            lists = _states.message_lists(update)
+            for messages in lists:
+                self._add_messages(node, messages)
+            messages = lists[0] if lists else []
+            last = messages[-1] if messages else last
+            self._find_structured_answer(node, update, messages)
+            is_limit = node.is_step and str(node.name).startswith(_LIMITS) and update.get("jump_to") == "end"
+            if is_limit and node.parent is not None and isinstance(last, AIMessage):
+                node.parent.limit = _messages.text_of(last.content)
+        return last
 
     def chain_failed(self, error: BaseException, run_id: UUID) -> None:
         """Note that a runnable raised, was cancelled, or passed control on."""
@@ -153,16 +166,20 @@ class Watcher:
             node.recording.interrupted = True
         if _errors.parent_command(error) is not None and self._handover_left(node, error):
             return
-        message = getattr(error, "ai_message", None)
-        if isinstance(message, AIMessage) and _errors.is_a(error, "StructuredOutputError"):
-            names = getattr(error, "tool_names", None) or [getattr(error, "tool_name", None)]
-            entry = node.recording.log.entry_of(message, node.place)
-            self._mark_structured(node, [(entry, call) for call in entry.calls if call.name in names] if entry else [])
+        self._leave_out_answer(node, error)
         status = _errors.status_of(error)
         if self._is_step_timeout(node, error):
             status = RunStatus.STOPPED
         text = None if status is RunStatus.INTERRUPTED else _errors.error_text(error)
         self.tree.finish(node, status=status, error=text)
+
+    def _leave_out_answer(self, node: Node, error: BaseException) -> None:
+        """Leave out the calls of a message whose structured answer was refused."""
+        message = getattr(error, "ai_message", None)
+        if isinstance(message, AIMessage) and _errors.is_a(error, "StructuredOutputError"):
+            names = getattr(error, "tool_names", None) or [getattr(error, "tool_name", None)]
+            entry = node.recording.log.entry_of(message, node.place)
+            self._mark_structured(node, [call for call in entry.calls if call.request.name in names] if entry else [])
 
     def _handover_left(self, node: Node, error: BaseException) -> bool:
         """Note that a hand-over leaves a node or a graph, and return whether the run ends well with it."""
@@ -189,28 +206,23 @@ class Watcher:
 
     def _find_structured_answer(self, node: Node, update: Mapping[str, Any], messages: Sequence[BaseMessage]) -> None:
         """Leave out calls that carry a structured answer: the node that has the request answers them itself."""
-        answer = update.get("structured_response")
-        log, graph = node.recording.log, node.parent
+        answer, graph = update.get("structured_response"), node.parent
         if not node.has_steps and node.is_step and graph is not None:
-            answered = [
-                (entry, entry.calls[index]) for entry, index in self._answered(node, messages) if entry.calls[index].id
-            ]
+            answered = [call for call in self._answered(node, messages) if call.request.id]
             if "structured_response" in update:
                 self._mark_structured(node, answered)
             graph.answered_here += answered
             if answer is not None:
-                names = {call.name for _, call in answered}
-                self._mark_structured(
-                    node, [(entry, call) for entry, call in graph.answered_here if call.name in names]
-                )
+                names = {call.request.name for call in answered}
+                self._mark_structured(node, [call for call in graph.answered_here if call.request.name in names])
         elif answer is not None and not node.has_steps:
             # The graph is elsewhere, so its nodes are not observed.
             structured = _states.structured_calls(answer, messages)
-            entry = None if structured is None else log.entry_of(structured[0], node.place)
+            entry = None if structured is None else node.recording.log.entry_of(structured[0], node.place)
             if structured is not None and entry is not None:
-                self._mark_structured(node, [(entry, call) for call in entry.calls if call.id in structured[1]])
+                self._mark_structured(node, [call for call in entry.calls if call.request.id in structured[1]])
 
-    def _answered(self, node: Node, messages: Sequence[BaseMessage]) -> Iterator[tuple[ModelMessage, int]]:
+    def _answered(self, node: Node, messages: Sequence[BaseMessage]) -> Iterator[ModelCall]:
         """Yield the calls that a list of messages both requests and answers, if they did not run.
 
         Calls of a graph inside the graph of the node do not count: they may be of tools that do not exist.
@@ -219,24 +231,19 @@ class Watcher:
         for message in messages:
             if isinstance(message, AIMessage):
                 entry = node.recording.log.entry_of(message, node.place)
-                if entry is not None and _is_inside(entry.strand, node.strand):
+                if entry is not None and _is_inside(entry.branch, node.branch):
                     entry = None
             elif isinstance(message, ToolMessage) and entry is not None:
-                for index, call in enumerate(entry.calls):
-                    if call.id == message.tool_call_id and index not in entry.running:
-                        yield entry, index
+                calls = [call for call in entry.calls if call.request.id == message.tool_call_id]
+                yield from (call for call in calls if not call.is_running)
 
-    def _mark_structured(self, node: Node, calls: Sequence[tuple[ModelMessage, RequestedCall]]) -> None:
-        for entry, call in calls:
-            if call.id is not None:
-                requests = [request for request in entry.requests if request.id == call.id]
-                node.recording.builder.structured_answer(requests)
+    @staticmethod
+    def _mark_structured(node: Node, calls: Iterable[ModelCall]) -> None:
+        node.recording.builder.structured_answer([call.request for call in calls if call.request.id is not None])
 
-    def _add_entry(
-        self, node: Node, message: AIMessage | None, calls: Sequence[RequestedCall], requests: list[Request]
-    ) -> ModelMessage:
+    def _add_entry(self, node: Node, message: AIMessage | None, requests: list[Request]) -> ModelMessage:
         """Add a new model message to the log, and to the runs around it."""
-        entry = node.recording.log.add(message, calls, requests, node.place)
+        entry = node.recording.log.add(message, requests, node.place)
         for run in node.around():
             run.messages.append(entry)
         return entry
@@ -245,20 +252,23 @@ class Watcher:
         """Note the messages in an output that no callback reported."""
         log, place = node.recording.log, node.place
         if log.has_objects(messages):  # most are: models and nodes inside returned them
-            if place.scope is None:
-                log.add_state(messages, place)
             self._place_messages(node, messages)
-            return
-        if node.is_step:
-            place = place._replace(around=place.around | {node.run_id.int})
+        else:
+            if node.is_step:
+                place = place._replace(around=place.around | {node.run_id.int})
+            self._add_turn(node, messages, place)
+        if node.scope is None:
+            log.add_state(messages, place)
+
+    def _add_turn(self, node: Node, messages: list[BaseMessage], place: Surroundings) -> None:
+        """Note the messages of the last turn in an output, of which at least one may be new."""
+        log = node.recording.log
         removed = [message for message in messages if message.type == "remove"]
         newest: ModelMessage | None = None
         last = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
         equal: Counter[tuple[object, ...]] = Counter()
         uncounted: list[AIMessage] = []  # mostly no message is new, and their values take long to make
         for message in _states.last_turn(messages):
-            if message in removed:
-                continue
             if isinstance(message, ToolMessage):
                 if not log.has(message) and not log.is_history(message):
                     log.connect(message, None)
@@ -277,8 +287,6 @@ class Watcher:
                     earlier, is_newest = equal[value_of(message)], message is last and not node.has_steps
                     newest = self._entry(node, message, place, earlier=earlier, is_newest=is_newest, removed=removed)
                 uncounted.append(message)
-        if place.scope is None:
-            log.add_state(messages, place)
 
     def _place_messages(self, node: Node, messages: Sequence[BaseMessage]) -> None:
         """Put the messages that a node returns into this node.
@@ -290,9 +298,9 @@ class Watcher:
         place = node.place
         for message in messages:
             entry = node.recording.log.entry_of(message, place) if isinstance(message, AIMessage) else None
-            if entry is None or entry.scope != node.scope or not _is_inside(node.strand, entry.strand):
+            if entry is None or not _is_inside(node.branch, entry.branch):
                 continue
-            entry.strand, entry.around = place.strand, entry.around | place.around | {node.run_id.int}
+            entry.branch, entry.around = place.branch, entry.around | place.around | {node.run_id.int}
             for run in (node, *node.around()):
                 if entry not in run.messages:
                     run.messages.append(entry)
@@ -303,7 +311,7 @@ class Watcher:
         self,
         node: Node,
         message: AIMessage,
-        place: Place,
+        place: Surroundings,
         *,
         earlier: int,
         is_newest: bool,
@@ -312,13 +320,13 @@ class Watcher:
         """Return the entry of a model message in an output that is not noted, a new one if it copies none."""
         recording, builder, scope = node.recording, node.recording.builder, node.scope
         log = recording.log
-        calls = calls_of(message)
         entry = log.original_of(message, place, earlier=earlier, is_newest=is_newest, removed=removed)
         if entry is not None or message.response_metadata.get(_messages.HANDOFF_BACK):
             log.connect(message, entry)
             return entry
         is_received = is_newest and node.is_step and not message.id
-        if calls and not is_received and {call.id for call in calls} <= (recording.assumed_ids or set()):
+        ids = {call_id for call_id, _, _ in calls_of(message)}
+        if ids and not is_received and ids <= (recording.assumed_ids or set()):
             return None
         # On Python 3.10, the context is lost in async code: the model of an async agent has no callbacks or,
         # inside `record()`, is a root. Its message shows that this root is part of the present run.
@@ -329,7 +337,7 @@ class Watcher:
         builder.model_used(model, _messages.usage_of(message))
         agent = _agent_of(node, {}) or message.name or None
         requests = _messages.requests_of(message)
-        entry = self._add_entry(node, message, calls, requests)
+        entry = self._add_entry(node, message, requests)
         node.messages.append(entry)
         _messages.add_late_results(builder, message, entry.branch)
         builder.model_asked(requests, scope=entry.branch, agent=agent)
@@ -340,11 +348,10 @@ class Watcher:
     ) -> None:
         """Note a result that the model is shown, of a call in a message if that is known."""
         result = _results.result_of(message)
-        index = None if entry is None else entry.index_of_result(message.tool_call_id)
-        if entry is None or index is None:
-            entry, index = self._answered_request(node, message.tool_call_id)
-        if entry is not None and index is not None:
-            entry.answered.add(index)
+        call = None if entry is None else entry.answered_by(message.tool_call_id)
+        call = call or self._answered_request(node, message.tool_call_id)
+        if call is not None:
+            call.is_answered = True
         node.recording.builder.result_shown(
             result.output,
             call_id=message.tool_call_id,
@@ -353,27 +360,22 @@ class Watcher:
             unknown_tool=result.unknown_tool,
             artifact=message.artifact,
             type=ToolCallType.MCP if result.is_mcp else None,
-            request=None if entry is None else entry.requests,
+            request=None if call is None else call.message.twins(call),
             scope=node.branch,
             reformatted=reformatted and not isinstance(result.output, str),
         )
 
-    def _answered_request(self, node: Node, call_id: str) -> tuple[ModelMessage, int] | tuple[None, None]:
-        """Return the request that a result answers: the newest near it with this id, an open one first."""
-        for request in node.executed:
-            if request[0].calls[request[1]].id == call_id and request[1] not in request[0].answered:
-                return request
-        answered: tuple[ModelMessage, int] | None = None
+    def _answered_request(self, node: Node, call_id: str) -> ModelCall | None:
+        """Return the call that a result answers: the newest near it with this id, an open one first."""
+        for call in node.executed:
+            if call.request.id == call_id and not call.is_answered:
+                return call
         for messages in self._nearest_messages(node):
-            for entry in reversed(messages):
-                index = entry.index_of_result(call_id)
-                if index is not None and index not in entry.answered:
-                    return entry, index
-                if index is not None:
-                    answered = answered or (entry, index)
-            if answered is not None:
-                return answered
-        return None, None
+            calls = [entry.answered_by(call_id) for entry in reversed(messages)]
+            known = [call for call in calls if call is not None]
+            if known:
+                return next((call for call in known if not call.is_answered), known[0])
+        return None
 
     def _nearest_messages(self, node: Node) -> Iterator[Sequence[ModelMessage]]:
         """Yield the model messages that may have requested what happens at a node, the nearest first."""
@@ -381,19 +383,19 @@ class Watcher:
         messages = log.messages.get(node.scope, ())
         outer: list[Node] = []
         for run in (node, *node.around()):
-            if run.strand != node.strand:  # it also has messages of parallel branches
+            if run.graph != node.graph:  # it also has messages of parallel branches
                 outer.append(run)
                 continue
             yield run.messages
             yield self._state_entries(run, place)
-        yield [entry for entry in messages if entry.strand == node.strand]
+        yield [entry for entry in messages if entry.branch == node.branch]
         for run in outer:
             yield run.messages
             yield self._state_entries(run, place)
         yield messages
 
     @staticmethod
-    def _state_entries(run: Node, place: Place) -> Sequence[ModelMessage]:
+    def _state_entries(run: Node, place: Surroundings) -> Sequence[ModelMessage]:
         """Return the newest model messages in the input of a run."""
         entries = [run.recording.log.entry_of(message, place) for message in run.state_messages]
         return [entry for entry in entries if entry is not None]
@@ -438,13 +440,11 @@ class Watcher:
                 if log.is_history(message):
                     return
                 entry = log.entry_of(message, node.place)
-            elif isinstance(message, ToolMessage) and not (
+            elif isinstance(message, ToolMessage):
+                call = None if entry is None else entry.answered_by(message.tool_call_id)
                 # The node that ran the tool mostly returned the very same message.
-                entry is not None
-                and entry.index_of_result(message.tool_call_id) in entry.answered
-                and log.has_objects([message])
-            ):
-                self._add_result(node, message, entry, reformatted=True)
+                if call is None or not call.is_answered or not log.has_objects([message]):
+                    self._add_result(node, message, entry, reformatted=True)
 
     def model_ended(self, response: LLMResult, run_id: UUID) -> None:
         """Note the answer of a model."""
@@ -462,7 +462,7 @@ class Watcher:
         builder.model_used(_messages.model_of(message) or node.model, _messages.usage_of(message))
         requests = [] if node.is_structured else _messages.requests_of(message)
         _messages.add_late_results(builder, message, node.branch)
-        entry = self._add_entry(node, message, [] if node.is_structured else calls_of(message), requests)
+        entry = self._add_entry(node, message, requests)
         builder.model_asked(requests, scope=entry.branch, agent=node.name)
         if node.parent is None and not recording.is_group:
             self.tree.add_model_request(recording, message.id or "", node.tools, node.model)
@@ -504,19 +504,21 @@ class Watcher:
             return
         node.call_id = call_id or _requested_id(node, name, arguments)
         spec = node.recording.declared.get(name) or ToolSpec(name=name or "(unnamed)", type=ToolCallType.FUNCTION)
-        node.request = self._request_of(node, name, arguments)
-        if node.request is not None:
-            entry, index = node.request
-            entry.running.add(index)
-            node.inside = entry.suspended.pop(index, node.inside)
+        node.request = call = self._request_of(node, name, arguments)
+        if call is not None:
+            call.is_running = True
+            node.inside, call.suspended = call.suspended or node.inside, None
             step = next((run for run in node.around() if run.is_step), None)
             if step is not None:
-                step.executed.append(node.request)
+                step.executed.append(call)
+        request: Request | list[Request] | None = None
+        if call is not None:  # without an id, a further execution may be one by code
+            request = call.request if node.call_id else [other.request for other in call.message.calls]
         node.recording.builder.tool_started(
             str(node.run_id),
             spec,
             arguments,
-            request=None if node.request is None else node.request[0].requests,
+            request=request,
             call_id=node.call_id,
             scope=node.branch,
             agent=_agent_of(node, metadata or {}),
@@ -526,13 +528,11 @@ class Watcher:
         if isinstance(destination, str):
             node.recording.builder.handed_off(to=destination, key=str(node.run_id), took_place=False)
 
-    def _request_of(self, node: Node, name: str, arguments: Mapping[str, Any]) -> tuple[ModelMessage, int] | None:
-        """Return the message that requested the call of a tool run, and the index of the call in it."""
-        for messages in self._nearest_messages(node):
-            request = node.recording.log.request_of(messages, node.call_id, name, arguments) if messages else None
-            if request is not None:
-                return request
-        return None
+    def _request_of(self, node: Node, name: str, arguments: Mapping[str, Any]) -> ModelCall | None:
+        """Return the call of a model that a tool run carries out."""
+        nearest = filter(None, self._nearest_messages(node))
+        calls = (request_of(messages, node.call_id, name, arguments) for messages in nearest)
+        return next((call for call in calls if call is not None), None)
 
     def tool_ended(self, output: object, run_id: UUID) -> None:
         """Note what a tool returned."""
@@ -562,7 +562,7 @@ class Watcher:
         targets = targets_of(output)
         if targets:
             step = next((run.run_id for run in node.around() if run.is_step), None)
-            position = 0 if node.request is None else node.request[1]
+            position = 0 if node.request is None else node.request.message.calls.index(node.request)
             node.recording.handovers.add(HandOver(str(node.run_id), targets, position, step, _steps_around(node)))
             builder.handed_off(to=targets[0], key=str(node.run_id), took_place=False)
         self.tree.finish(node)
@@ -576,11 +576,10 @@ class Watcher:
         if command is not None:
             self._tool_returned(node, command)
             return
-        if node.request is not None:
-            node.request[0].running.discard(node.request[1])
         status = _errors.status_of(error)
-        if node.request is not None and node.inside is not None and status is RunStatus.INTERRUPTED:
-            node.request[0].suspended[node.request[1]] = node.inside
+        if node.request is not None:
+            node.request.is_running = False
+            node.request.suspended = node.inside if status is RunStatus.INTERRUPTED else node.request.suspended
         text = None if status is RunStatus.INTERRUPTED else _errors.error_text(error)
         node.recording.builder.tool_failed(str(run_id), text, outcome=_errors.outcome_of(error), at=now())
         self.tree.finish(node, status=status, error=text)
@@ -592,25 +591,27 @@ class Watcher:
             return
         arguments = {"input": action.tool_input} if isinstance(action.tool_input, str) else action.tool_input
         node.recording.builder.model_asked(
-            [Request(action.tool, arguments, type=ToolCallType.FUNCTION)], scope=Branch(node.inside, node.strand)
+            [Request(action.tool, arguments, type=ToolCallType.FUNCTION)], scope=Branch(node.inside, node.graph)
         )
 
 
-def _is_inside(strand: str | None, outer: str | None) -> bool:
-    """Return whether a nested graph is inside another one; the outermost one is `None`."""
-    return strand is not None and (outer is None or strand.startswith(f"{outer}|"))
+def _is_inside(inner: Branch, outer: Branch) -> bool:
+    """Return whether a nested graph is inside another one of its scope; the outermost one has no key."""
+    if inner.scope != outer.scope or inner.key is None:
+        return False
+    return outer.key is None or str(inner.key).startswith(f"{outer.key}|")
 
 
 def _steps_around(node: Node) -> dict[str | None, int]:
-    """Return the numbers of the steps that run around a node, by the strand of the graph, in the graphs around its own.
+    """Return the numbers of the steps that run around a node, by the name of each graph, of the graphs around its own.
 
     A tool may also be a node of its own, outside of any graph.
     """
     steps: dict[str | None, int] = {}
     run = node.parent
     while run is not None:
-        if run.is_step and run.step is not None and run.strand != node.strand:
-            steps[run.strand] = run.step
+        if run.is_step and run.step is not None and run.graph != node.graph:
+            steps[run.graph] = run.step
         run = run.parent
     return steps
 
@@ -638,16 +639,15 @@ def _agent_of(node: Node, metadata: Mapping[str, Any]) -> str | None:
 
 def _requested_id(node: Node, name: str, arguments: Mapping[str, Any]) -> str | None:
     """Return the id of the call that a tool run executes: of those of the nearest node, each is used once."""
-    step = node.parent
-    while step is not None and step.calls is None and step.inside == node.scope:
-        step = step.parent
-    if step is None or step.calls is None or step.inside != node.scope:
+    around = (run for run in node.around() if run.calls is not None)
+    step = next(around, None)
+    if step is None:
         return None
-    calls = [call for call in step.calls if call.get("name") == name]
-    chosen = next((call for call in calls if contains(arguments, call.get("args"))), calls[0] if calls else None)
-    if chosen is None:
+    calls = [call for call in step.calls or () if call.get("name") == name]
+    calls.sort(key=lambda call: not contains(arguments, call.get("args")))
+    if not calls:
         return None
-    if len(step.calls) > 1:  # a node with one call may retry it
-        step.calls = [call for call in step.calls if call is not chosen]
-    call_id = chosen.get("id")
+    if len(step.calls or ()) > 1:  # a node with one call may retry it
+        step.calls = [call for call in step.calls or () if call is not calls[0]]
+    call_id = calls[0].get("id")
     return call_id if isinstance(call_id, str) else None
