@@ -15,8 +15,8 @@ from lc_agents import add, asks, called, make_agent, memory, react_agent, script
 from recorder_blocks import ListSink
 from toolgrade.cases import Run
 from toolgrade_langchain import ToolCallRecorder
-from toolgrade_langchain._run_tree import RunTree
-from toolgrade_langchain._watcher import Watcher
+from toolgrade_langchain._run_tree import CallbackTree
+from toolgrade_langchain._watcher import CallbackWatcher
 
 HI = {"messages": [("user", "hi")]}
 SCRIPT = [asks(("add", {"a": 1}, "c1")), "final"]
@@ -41,7 +41,7 @@ def test_a_fault_in_the_recorder_never_reaches_the_agent(method: str, monkeypatc
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("planted")
 
-    monkeypatch.setattr(Watcher, method, fail)
+    monkeypatch.setattr(CallbackWatcher, method, fail)
     recorder = ToolCallRecorder()
 
     result = agent().invoke(HI, {"callbacks": [recorder]})
@@ -58,7 +58,7 @@ def test_fault_before_a_run_exists(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("planted")
 
-    monkeypatch.setattr(RunTree, "root", fail)
+    monkeypatch.setattr(CallbackTree, "root", fail)
     recorder = ToolCallRecorder()
 
     agent().invoke(HI, {"callbacks": [recorder]})
@@ -75,7 +75,7 @@ def test_a_fault_at_the_end_still_ends_the_run(monkeypatch: pytest.MonkeyPatch) 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("planted")
 
-    monkeypatch.setattr(RunTree, "end_recording", fail)
+    monkeypatch.setattr(CallbackTree, "end_recording", fail)
     recorder = ToolCallRecorder()
 
     agent().invoke(HI, {"callbacks": [recorder]})

@@ -422,7 +422,7 @@ class RunBuilder:
         scope: Key | Branch | None = None,
         agent: str | None = None,
         at: datetime | None = None,
-    ) -> None:
+    ) -> Request | None:
         """Record the start of a tool.
 
         Args:
@@ -432,12 +432,15 @@ class RunBuilder:
             arguments: What it received, before defaults and coercion; `None` if that is not observable.
             request: The request that it carries out, as `model_asked` received it. If that requested another tool,
                 somebody replaced it, and the call is one of this tool. A request that no model made is a call by code,
-                which takes its id and its `source`. Several requests: it is one of these. `None` if it is not known:
-                the call is then found by its id, name and arguments.
+                which takes its id and its `source`. Several requests: it is one of these, the nearest first. `None` if
+                it is not known: the call is then found by its id, name and arguments.
             call_id: Id of the request, if observable.
             scope: The execution inside which it runs, or a branch of it; `None` at the top level.
             agent: Name of the agent.
             at: Time of the start.
+
+        Returns:
+            The request that it carries out; `None` of a call by code.
         """
         self._messages += 1
         spec = tool if isinstance(tool, ToolSpec) else None
@@ -446,7 +449,8 @@ class RunBuilder:
         received = self._json_object(arguments, "arguments", name)
         call = self._call_of(request)
         if call is None and not isinstance(request, Request):
-            call = requested_call(self._candidates(request, scope, call_id), name, received, call_id)
+            candidates = self._candidates(request, scope, call_id)
+            call = requested_call(candidates, name, received, call_id, is_named=request is not None)
         if call is None:
             call = self._call_by_code(name, scope, call_id, request)
             if received is None:
@@ -464,6 +468,7 @@ class RunBuilder:
         execution = Attempt(key, received, at)
         call.executions += (execution,)
         self._by_key[key] = call, execution
+        return call.handle
 
     def _call_by_code(self, name: str, scope: Key | Branch | None, call_id: str | None, request: object) -> CallRecord:
         """Add the call of an execution that no model requested."""

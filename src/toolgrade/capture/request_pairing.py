@@ -15,15 +15,16 @@ from toolgrade.capture.records import CallRecord
 
 
 def requested_call(
-    calls: Iterable[CallRecord], name: str, arguments: JsonObject | None, call_id: str | None
+    calls: Iterable[CallRecord], name: str, arguments: JsonObject | None, call_id: str | None, *, is_named: bool = False
 ) -> CallRecord | None:
     """Return the request that an execution which starts now belongs to, `None` if no model requested it.
 
-    `calls` are those of the same scope. Requests with equal arguments come first, then requests with fewer, because a
-    framework may add some. Among them a request that has not run comes before one whose last attempt did not succeed.
+    `calls` are those of the same scope, or those that the recorder named (`is_named`), the nearest first. Requests with
+    equal arguments come first, then requests with fewer, because a framework may add some. Among them a request that
+    has not run comes before one whose last attempt did not succeed.
     """
     candidates = _with_id(calls, call_id) if call_id else _with_name(calls, name)
-    requests = _of_newest_message(candidates, name)
+    requests = (_with_name(candidates, name) or candidates) if is_named else _of_newest_message(candidates, name)
     if call_id and len(requests) == 1:  # most executions; to compare the arguments takes long
         return requests[0]
     similar = _with_arguments(requests, arguments)
@@ -31,7 +32,7 @@ def requested_call(
     unchecked = requests if call_id else _without_result(requests)
     # Without an id, a second execution after a success is a call that a program makes.
     attempts = (similar or requests) if call_id else [call for call in similar if not call.has_succeeded]
-    choices = _not_started(similar) or _failed(similar) or _not_started(unchecked) or attempts[-1:]
+    choices = _not_started(similar) or _failed(similar) or _not_started(unchecked) or in_newest_message(attempts)[-1:]
     return choices[0] if choices else None
 
 

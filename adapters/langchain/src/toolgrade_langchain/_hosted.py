@@ -124,26 +124,35 @@ def _blocks(content: object) -> Iterator[_Block]:
 def _request(block: _Block, results: Mapping[str, _Block], following: _Block) -> Request | None:
     kind = block.get("type")
     if kind in _OPENAI:
-        name, fields, result_field = _OPENAI[str(kind)]
-        action = block.get("action")
-        if "action" in fields and isinstance(action, Mapping):
-            arguments = {key: value for key, value in action.items() if key != "type"}
-        else:
-            arguments = {key: block[key] for key in fields if block.get(key) is not None}
-        result = block.get(result_field)
-        return _finished(block, name, arguments, ABSENT if result is None else result)
+        return _openai_request(block, *_OPENAI[str(kind)])
     if kind == "mcp_call":
         server = block.get("server_label")
         return _finished(block, block.get("name"), block.get("arguments"), block.get("output"), server=server)
-    if kind == "executable_code":  # Google's, whose result is the next block
-        keys = {"code": "executable_code", "language": "language"}
-        arguments = {key: block[name] for key, name in keys.items() if name in block}
-        is_result = following.get("type") == "code_execution_result"
-        output = following.get("code_execution_result") if is_result else ABSENT
-        return _finished(block, "code_execution", arguments, output)
+    if kind == "executable_code":
+        return _google_request(block, following)
     if kind in _SEPARATE:
         return _with_separate_result(block, results.get(str(block.get("id"))))
     return None
+
+
+def _openai_request(block: _Block, name: str, fields: Iterable[str], result_field: str) -> Request:
+    """Return the request in an item of OpenAI's Responses."""
+    action = block.get("action")
+    if "action" in fields and isinstance(action, Mapping):
+        arguments = {key: value for key, value in action.items() if key != "type"}
+    else:
+        arguments = {key: block[key] for key in fields if block.get(key) is not None}
+    result = block.get(result_field)
+    return _finished(block, name, arguments, ABSENT if result is None else result)
+
+
+def _google_request(block: _Block, following: _Block) -> Request:
+    """Return the request in a block of code that Google ran, whose result is the next block."""
+    keys = {"code": "executable_code", "language": "language"}
+    arguments = {key: block[name] for key, name in keys.items() if name in block}
+    is_result = following.get("type") == "code_execution_result"
+    output = following.get("code_execution_result") if is_result else ABSENT
+    return _finished(block, "code_execution", arguments, output)
 
 
 def _with_separate_result(block: _Block, answer: _Block | None) -> Request:
@@ -159,23 +168,28 @@ def _with_separate_result(block: _Block, answer: _Block | None) -> Request:
     return _finished(block, name, block.get("args", block.get("input")), result, server=server)
 
 
-def _finished(block: _Block, name: object, arguments: object, result: object, *, server: object = None) -> Request:
-    """Return a request that the provider has run, with its arguments as an object if they can be read as one."""
+def _readable(arguments: object) -> str | dict[str, Any]:
+    """Return arguments as an object; as text, if they are one that is not the text of an object."""
     if isinstance(arguments, str):
         try:
             parsed = json.loads(arguments) if arguments else {}
         except (ValueError, RecursionError):
-            parsed = arguments
-        arguments = parsed if isinstance(parsed, dict) else arguments
-    elif not isinstance(arguments, Mapping):
-        arguments = {} if arguments is None else {"input": arguments}
+            parsed = None
+        return parsed if isinstance(parsed, dict) else arguments
+    if isinstance(arguments, Mapping):
+        return dict(arguments)
+    return {} if arguments is None else {"input": arguments}
+
+
+def _finished(block: _Block, name: object, arguments: object, result: object, *, server: object = None) -> Request:
+    """Return a request that the provider has run, with its arguments as an object if they can be read as one."""
     error, call_id = block.get("error"), block.get("id")
     if error is None and block.get("status") == "failed":
         error = "failed"
     failure = None if error is None else _text(error)
     return Request(
         name=str(name or ""),
-        arguments=arguments if isinstance(arguments, str) else dict(arguments),
+        arguments=_readable(arguments),
         id=None if call_id is None else str(call_id),
         type=ToolCallType.HOSTED if server is None and block.get("type") != "mcp_tool_use" else ToolCallType.MCP,
         server=None if server is None else str(server),

@@ -27,7 +27,7 @@ _Value: TypeAlias = "tuple[object, ...]"
 
 
 @dataclass(slots=True, eq=False)
-class ModelCall:
+class MessageCall:
     """One call that a model message requests, and what became of it.
 
     Attributes:
@@ -43,6 +43,11 @@ class ModelCall:
     is_running: bool = False
     is_answered: bool = False
     suspended: str | None = None
+
+    def may_be(self, call_id: str | None, name: str, arguments: Mapping[str, Any]) -> bool:
+        """Return whether an execution may be one of it: by the id, or else by name and arguments."""
+        request = self.request
+        return request.id == call_id if call_id else request.name == name and contains(arguments, request.arguments)
 
     @property
     def is_open(self) -> bool:
@@ -64,17 +69,17 @@ class ModelMessage:
     requests: list[Request]
     branch: Branch
     around: frozenset[int]
-    calls: list[ModelCall] = field(default_factory=list)
+    calls: list[MessageCall] = field(default_factory=list)
 
     def ids(self) -> set[str | None]:
         """Return the ids of the calls."""
         return {call.request.id for call in self.calls}
 
-    def twins(self, call: ModelCall) -> list[Request]:
+    def twins(self, call: MessageCall) -> list[Request]:
         """Return the requests with the id of a call, mostly its own alone."""
         return [other.request for other in self.calls if other.request.id == call.request.id]
 
-    def answered_by(self, call_id: str | None) -> ModelCall | None:
+    def answered_by(self, call_id: str | None) -> MessageCall | None:
         """Return the call that a result with this id answers: one without a result first."""
         calls = [call for call in self.calls if call.request.id == call_id]
         return next((call for call in calls if not call.is_answered), calls[0] if calls else None)
@@ -103,7 +108,7 @@ class MessageLog:
     def add(self, message: AIMessage | None, requests: list[Request], place: Surroundings) -> ModelMessage:
         """Add a new model message, and return its entry."""
         entry = ModelMessage(requests, place.branch, place.around)
-        entry.calls += [ModelCall(request, entry) for request in requests if request.type is ToolCallType.FUNCTION]
+        entry.calls += [MessageCall(request, entry) for request in requests if request.type is ToolCallType.FUNCTION]
         self.messages.setdefault(place.branch.scope, []).append(entry)
         if message is not None:
             self._by_value.setdefault(value_of(message), []).append(entry)
@@ -177,15 +182,15 @@ class MessageLog:
         entries = [entry for entry in copied if entry.branch.scope == place.branch.scope]
         is_of_model = str(message.id or "").startswith(_MODEL_IDS)
         ids = {call_id for call_id, _, _ in calls_of(message)}
-        if earlier < len(entries) and not is_of_model:
+        if is_of_model:
+            return None
+        if earlier < len(entries):
             # A message without an id that a node of the same graph returns as its newest is a new request, although
             # equal to an earlier one or to that of a parallel branch, unless the messages are written anew.
-            is_near = self.is_resumed or entries[earlier].around & place.around
-            is_new = ids and is_newest and not message.id and not removed and is_near
+            is_near = self.is_resumed or bool(entries[earlier].around & place.around)
+            is_new = all((ids, is_newest, not message.id, not removed, is_near))
             return None if is_new else entries[earlier]
-        if not ids or None in ids or is_of_model:
-            return None
-        return self._replaced_by(ids, place, removed)
+        return self._replaced_by(ids, place, removed) if ids and None not in ids else None
 
     def _replaced_by(
         self, ids: AbstractSet[str | None], place: Surroundings, removed: Sequence[BaseMessage]
@@ -214,6 +219,11 @@ class MessageLog:
 
     # Calls
 
+    def ids_in(self, branch: Branch) -> set[str | None]:
+        """Return the ids of the calls that were requested in a branch."""
+        messages = (message for message in self.messages.get(branch.scope, ()) if message.branch == branch)
+        return {call_id for message in messages for call_id in message.ids()}
+
     def waits_for(self, calls: Iterable[Mapping[str, Any]]) -> bool:
         """Return whether one of these calls was requested at the top level and has neither run nor a result."""
         messages = self.messages.get(None, ())
@@ -229,6 +239,25 @@ class MessageLog:
             self._by_value.clear()
 
 
+class Repetitions:
+    """How often equal messages stand in a list; their values, which take long to make, are made when asked for."""
+
+    def __init__(self) -> None:
+        """Begin without messages."""
+        self._counts: Counter[_Value] = Counter()
+        self._uncounted: list[AIMessage] = []
+
+    def add(self, message: AIMessage) -> None:
+        """Add the next message of the list."""
+        self._uncounted.append(message)
+
+    def before(self, message: AIMessage) -> int:
+        """Return how many of the messages so far are equal to this one."""
+        self._counts.update(map(value_of, self._uncounted))
+        self._uncounted.clear()
+        return self._counts[value_of(message)]
+
+
 class Surroundings(NamedTuple):
     """Where in a run something happens: the branch, and the numbers of the callback runs up to its scope."""
 
@@ -240,30 +269,6 @@ def calls_of(message: AIMessage) -> list[tuple[str | None, str, object]]:
     """Return the id, name and arguments of each call that a message requests."""
     calls: list[Any] = [*message.tool_calls, *message.invalid_tool_calls]
     return [(call.get("id") or None, call.get("name") or "", call.get("args")) for call in calls]
-
-
-def request_of(
-    messages: Sequence[ModelMessage], call_id: str | None, name: str, arguments: Mapping[str, Any]
-) -> ModelCall | None:
-    """Return the call in these messages that an execution which starts now belongs to.
-
-    The newest request with equal arguments that does not run yet comes first, then the newest with equal arguments,
-    then, with an id, the newest: its arguments were edited.
-    """
-    calls = [
-        call
-        for message in reversed(messages)
-        for call in message.calls
-        if (call.request.id == call_id if call_id else call.request.name == name)
-    ]
-    similar = [call for call in calls if call.request.name == name and contains(arguments, call.request.arguments)]
-    edited = [call for call in calls if call not in similar] if call_id else []
-    for call in similar:
-        if call.is_open:
-            return call
-    if edited and edited[0].message is messages[-1] and not any(call.is_running for call in messages[-1].calls):
-        return edited[0]
-    return next(iter([*similar, *edited]), None)
 
 
 def contains(arguments: Mapping[str, Any], requested: object) -> bool:

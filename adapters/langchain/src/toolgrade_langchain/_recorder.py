@@ -20,8 +20,8 @@ from toolgrade.cases import Run, RunStatus
 from toolgrade_langchain._active import attached
 from toolgrade_langchain._errors import error_text, status_of
 from toolgrade_langchain._messages import arguments_in
-from toolgrade_langchain._run_tree import Node, Recording, RunTree
-from toolgrade_langchain._watcher import Watcher, missing_tool
+from toolgrade_langchain._run_tree import CallbackRecording, CallbackTree, Node
+from toolgrade_langchain._watcher import CallbackWatcher, missing_tool
 
 _LATE = (
     "an agent that a tool left in the background went on after its run was passed to a sink or popped, and was not "
@@ -52,7 +52,7 @@ def _guarded(method: _Callback) -> _Callback:
     return cast("_Callback", callback)
 
 
-class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
+class ToolCallRecorder(RunRecorder[CallbackRecording], BaseCallbackHandler):
     """Records the runs of LangChain and LangGraph agents: `agent.invoke(x, config={"callbacks": [recorder]})`.
 
     One recorder may observe any number of agents at once, in threads and tasks. It never disturbs an agent: an error
@@ -97,8 +97,8 @@ class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
             ConfigurationError: `limit` is not a whole number of at least 1.
         """
         super().__init__(sink=sink, limit=limit, conversation=conversation)
-        self._tree = RunTree(self._recordings)
-        self._watcher = Watcher(self._tree)
+        self._tree = CallbackTree(self._recordings)
+        self._watcher = CallbackWatcher(self._tree)
 
     def __copy__(self) -> ToolCallRecorder:
         """Return the recorder itself: a copied configuration still reports here."""
@@ -116,7 +116,7 @@ class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
             input: The text of the user; by default that of the first step.
         """
         builder = RunBuilder(run_id=str(uuid4()), conversation_id=self._label())
-        recording = Recording(builder, is_group=True, has_question=input is not None)
+        recording = CallbackRecording(builder, is_group=True, has_question=input is not None)
         with self._lock:
             builder.started(input)
             self._tree.add(recording)
@@ -146,10 +146,10 @@ class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
         with super().conversation(label):
             yield
 
-    def _goes_on(self, recording: Recording) -> bool:
+    def _goes_on(self, recording: CallbackRecording) -> bool:
         return bool(recording.open)
 
-    def _drop(self, recording: Recording) -> bool:
+    def _drop(self, recording: CallbackRecording) -> bool:
         return self._tree.drop(recording)
 
     # Callbacks
@@ -278,7 +278,7 @@ class ToolCallRecorder(RunRecorder[Recording], BaseCallbackHandler):
 
     # Ends and faults
 
-    def _end_group(self, recording: Recording, status: RunStatus, error: str | None) -> None:
+    def _end_group(self, recording: CallbackRecording, status: RunStatus, error: str | None) -> None:
         try:
             with self._lock:
                 answer = recording.answer if status is RunStatus.OK else None
@@ -311,7 +311,7 @@ def _calling_run() -> UUID | None:
     return run_id if isinstance(run_id, UUID) else None
 
 
-_groups: ContextVar[Mapping[ToolCallRecorder, Recording]] = ContextVar("toolgrade_langchain_groups", default={})  # noqa: B039
+_groups: ContextVar[Mapping[ToolCallRecorder, CallbackRecording]] = ContextVar("toolgrade_langchain_groups", default={})  # noqa: B039
 
 
 @contextmanager

@@ -19,7 +19,7 @@ _REFUSED: Final = re.compile(r"User rejected the tool call for |Tool call limit 
 """What the middleware for people in the loop and for limits shows the model."""
 
 
-class Result(NamedTuple):
+class ToolResult(NamedTuple):
     """What a tool returned, or what the model was shown in its place."""
 
     output: object = ABSENT
@@ -35,7 +35,7 @@ class Result(NamedTuple):
         return self.error is not None and _REFUSED.match(self.error) is not None
 
 
-def result_of(message: ToolMessage) -> Result:
+def result_of(message: ToolMessage) -> ToolResult:
     """Return the result in a tool message."""
     text = text_of(message.content)
     unknown_tool = _NO_SUCH_TOOL.match(text) is not None
@@ -45,7 +45,7 @@ def result_of(message: ToolMessage) -> Result:
     if is_mcp and isinstance(content, list):
         blocks = [{key: value for key, value in block.items() if key != "id"} for block in content]
         content = text if len(blocks) == 1 and blocks[0].get("type") == "text" else blocks
-    return Result(readable_images(content), message.artifact, error, unknown_tool, message.tool_call_id, is_mcp)
+    return ToolResult(readable_images(content), message.artifact, error, unknown_tool, message.tool_call_id, is_mcp)
 
 
 def _is_of_mcp(content: object, artifact: object) -> bool:
@@ -60,7 +60,7 @@ def _is_of_mcp(content: object, artifact: object) -> bool:
     return len(blocks) == len(content) and (artifact is None or has_structure)
 
 
-def tool_result(output: object, call_id: str | None) -> Result:
+def tool_result(output: object, call_id: str | None) -> ToolResult:
     """Return the result in the output of a tool: a value, a message, a command with messages, or a list of these.
 
     Args:
@@ -68,15 +68,15 @@ def tool_result(output: object, call_id: str | None) -> Result:
         call_id: The id of the call, to choose its message among several.
     """
     items = output if isinstance(output, list) else [output]
-    if not items or not all(isinstance(item, ToolMessage) or is_command(item) for item in items):
-        return Result(readable_images(output))
-    messages: list[ToolMessage] = []
-    for item in items:
-        added = [item] if isinstance(item, ToolMessage) else _command_messages(item)
-        messages += [message for message in added if isinstance(message, ToolMessage)]
+    if not items or not all(map(_is_result, items)):
+        return ToolResult(readable_images(output))
+    messages = [message for item in items for message in _messages_in(item)]
     own = [message for message in messages if message.tool_call_id == call_id] if call_id else messages
-    own = own or messages[-1:]
-    return result_of(own[-1]) if own else Result()
+    return result_of((own or messages)[-1]) if messages else ToolResult()
+
+
+def _is_result(item: object) -> bool:
+    return isinstance(item, ToolMessage) or is_command(item)
 
 
 def is_command(value: object) -> bool:
@@ -97,8 +97,7 @@ def command_update(command: Any) -> Mapping[str, Any]:
     return {name: getattr(update, name) for name in names if getattr(update, name, None) is not None}
 
 
-def _command_messages(command: object) -> list[object]:
-    messages = command_update(command).get("messages")
-    if messages is None:
-        return []
-    return messages if isinstance(messages, list) else [messages]
+def _messages_in(item: object) -> list[ToolMessage]:
+    """Return the results in an item of a tool's output, a message or a command."""
+    messages = item if isinstance(item, ToolMessage) else command_update(item).get("messages")
+    return [one for one in (messages if isinstance(messages, list) else [messages]) if isinstance(one, ToolMessage)]

@@ -10,21 +10,23 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from toolgrade.calls import ToolSpec
+from toolgrade.calls import ToolCallType, ToolSpec
 from toolgrade.capture import Branch, RunBuilder
 from toolgrade.cases import Run, RunStatus
 from toolgrade_langchain import _states
 from toolgrade_langchain._errors import error_text
 from toolgrade_langchain._handovers import HandOvers
-from toolgrade_langchain._message_log import MessageLog, ModelCall, ModelMessage, Surroundings
+from toolgrade_langchain._message_log import MessageCall, MessageLog, ModelMessage, Surroundings, calls_of, contains
 from toolgrade_langchain._messages import add_question
 
 _THREAD_KEYS: Final = ("thread_id", "session_id", "conversation_id")
@@ -47,7 +49,7 @@ def now() -> datetime:
 
 
 @dataclass(slots=True, eq=False)
-class Recording:
+class CallbackRecording:
     """One run of an agent, over as many roots as it takes.
 
     Attributes:
@@ -85,7 +87,7 @@ class Recording:
     log: MessageLog = field(default_factory=MessageLog)
     handovers: HandOvers = field(default_factory=HandOvers)
     continues: bool = False
-    candidates: list[Recording] | None = None
+    candidates: list[CallbackRecording] | None = None
     graph: str | None = None
     steps: set[str | None] = field(default_factory=set)
     unfinished: set[str] = field(default_factory=set)
@@ -109,6 +111,38 @@ class Recording:
         if question is not None and not self.has_question:
             self.has_question = True
             add_question(self.builder, question)
+
+    def describe(self, question: object, tags: Iterable[str], metadata: Mapping[str, Any]) -> None:
+        """Note the beginning, the question, and the labels that the user gave the run; LangChain adds others."""
+        own = {key: value for key, value in metadata.items() if not key.startswith(_INTERNAL_METADATA)}
+        try:
+            self.builder.labelled(tags=[tag for tag in tags if not tag.startswith("seq:step")], metadata=own)
+            self.builder.started(at=now())
+            self.ask(question)
+        except Exception as error:  # noqa: BLE001 - the run is recorded without its description
+            self.builder.warn(f"the recorder failed at the beginning of the run: {error_text(error)}")
+
+    def declare(self, specs: Iterable[object]) -> None:
+        """Note what is known of offered tools; one without a schema declares no arguments."""
+        for spec in specs:
+            if isinstance(spec, ToolSpec) and spec.name not in self.declared:
+                schema = spec.input_schema or {}
+                self.declared[spec.name] = ToolSpec(name=spec.name, type=ToolCallType.FUNCTION, input_schema=schema)
+
+    def spec_of(self, name: str) -> ToolSpec:
+        """Return what is known of a tool that runs."""
+        return self.declared.get(name) or ToolSpec(name=name or "(unnamed)", type=ToolCallType.FUNCTION)
+
+    def has_assumed(self, message: AIMessage) -> bool:
+        """Return whether all calls of a message are known from the nodes that execute them."""
+        ids = {call_id for call_id, _, _ in calls_of(message)}
+        return bool(ids) and ids <= (self.assumed_ids or set())
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether the run ended so that another root may resume it."""
+        # A graph that is interrupted before the agent to which another one handed over ends as if it were done.
+        return not self.builder.is_open and (self.run().status is not RunStatus.OK or self.handovers.is_open)
 
     def run(self) -> Run:
         """Return the run so far."""
@@ -151,7 +185,7 @@ class Node:
 
     run_id: UUID
     parent: Node | None
-    recording: Recording
+    recording: CallbackRecording
     scope: str | None
     inside: str | None
     name: str | None
@@ -163,10 +197,10 @@ class Node:
     inputs: object = None
     state_messages: list[AIMessage] = field(default_factory=list)
     messages: list[ModelMessage] = field(default_factory=list)
-    request: ModelCall | None = None
-    executed: list[ModelCall] = field(default_factory=list)
+    request: MessageCall | None = None
+    executed: list[MessageCall] = field(default_factory=list)
     limit: str | None = None
-    answered_here: list[ModelCall] = field(default_factory=list)
+    answered_here: list[MessageCall] = field(default_factory=list)
     calls: list[Mapping[str, Any]] | None = None
     is_structured: bool = False
     model: str | None = None
@@ -184,9 +218,26 @@ class Node:
         return self._place
 
     @property
+    def is_leaf(self) -> bool:
+        """Whether it is a node of a graph without a graph inside."""
+        return self.is_step and not self.has_steps
+
+    @property
     def branch(self) -> Branch:
         """Where it runs, for the builder."""
         return Branch(self.scope, self.graph)
+
+    def requested_id(self, name: str, arguments: Mapping[str, Any]) -> str | None:
+        """Return the id of the call that a tool run executes: of those of the nearest node, each is used once."""
+        step = next((run for run in self.around() if run.calls is not None), self)
+        due = step.calls or []
+        calls = [call for call in due if call.get("name") == name]
+        if not calls:
+            return None
+        chosen = min(calls, key=lambda call: not contains(arguments, call.get("args")))
+        if len(due) > 1:  # a node with one call may retry it
+            step.calls = [call for call in due if call is not chosen]
+        return chosen["id"] if isinstance(chosen.get("id"), str) else None
 
     def around(self) -> Iterator[Node]:
         """Yield the runs around it, the nearest first, up to its scope."""
@@ -196,10 +247,10 @@ class Node:
             run = run.parent
 
 
-class RunTree:
+class CallbackTree:
     """The open callback runs and the recordings. Used under the recorder's lock, which also handles errors here."""
 
-    def __init__(self, recordings: dict[int, Recording]) -> None:
+    def __init__(self, recordings: dict[int, CallbackRecording]) -> None:
         """Begin without runs.
 
         Args:
@@ -208,11 +259,11 @@ class RunTree:
         self._recordings = recordings
         self._nodes: dict[UUID, Node] = {}
         self._ended: OrderedDict[UUID, Node] = OrderedDict()
-        self._threads: dict[str, list[Recording]] = {}
-        self._models: dict[str, Recording] = {}
+        self._threads: dict[str, list[CallbackRecording]] = {}
+        self._models: dict[str, CallbackRecording] = {}
         self._removed: OrderedDict[UUID, None] = OrderedDict()
         self._removed_open: OrderedDict[UUID, None] = OrderedDict()
-        self._finished: list[Recording] = []
+        self._finished: list[CallbackRecording] = []
 
     # Callback runs
 
@@ -269,7 +320,7 @@ class RunTree:
         name: str | None,
         *,
         is_scope: bool = False,
-        root: Recording | None = None,
+        root: CallbackRecording | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Node | None:
         """Add a run; return `None` if its recording was removed.
@@ -348,44 +399,28 @@ class RunTree:
         name: str | None = None,
         *,
         label: str | None,
-        group: Recording | None,
+        group: CallbackRecording | None,
         tags: Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
-    ) -> Recording:
+    ) -> CallbackRecording:
         """Return the recording of a root: that of its group, or a new one, which may turn out to resume another."""
         question = None if kind == "tool" else _states.question_of(inputs)
         if group is not None:
             group.ask(question)
             return group
         metadata = metadata or {}
-        thread = next((str(metadata[key]) for key in _THREAD_KEYS if metadata.get(key)), None)
-        earlier = self._threads.get(thread, []) if thread is not None else []
-        resumes = kind == "chain" and thread is not None and _states.is_resumption(inputs)
-        recording = Recording(
-            RunBuilder(run_id=str(run_id), conversation_id=label or thread),
-            thread,
-            is_minor=kind in _MINOR_KINDS,
-            graph=name,
-        )
-        if resumes:
-            ended = (other for other in reversed(earlier) if not other.builder.is_open)
-            # A graph that is interrupted before the agent to which another one handed over ends as if it were done.
-            recording.candidates = [
-                other for other in ended if other.run().status is not RunStatus.OK or other.handovers.is_open
-            ]
-            recording.continues = True
+        thread = _thread_of(metadata)
+        earlier = list(self._threads.get(thread or "", ()))
+        builder = RunBuilder(run_id=str(run_id), conversation_id=label or thread)
+        recording = CallbackRecording(builder, thread, is_minor=kind in _MINOR_KINDS, graph=name)
+        recording.continues = kind == "chain" and thread is not None and _states.is_resumption(inputs)
+        if recording.continues:
+            recording.candidates = list(filter(attrgetter("may_go_on"), reversed(earlier)))
         else:
             self.add(recording)
-        builder = recording.builder
-        try:
-            user_metadata = {key: value for key, value in metadata.items() if not key.startswith(_INTERNAL_METADATA)}
-            builder.labelled(tags=[tag for tag in tags or () if not tag.startswith("seq:step")], metadata=user_metadata)
-            if any(other.builder.is_open for other in earlier if other is not recording):
-                builder.warn(f"another run of conversation {thread!r} was still open when this one began")
-            builder.started(at=now())
-            recording.ask(question)
-        except Exception as error:  # noqa: BLE001 - the run is recorded without its description
-            builder.warn(f"the recorder failed at the beginning of the run: {error_text(error)}")
+        if any(map(attrgetter("builder.is_open"), earlier)):
+            builder.warn(f"another run of conversation {thread!r} was still open when this one began")
+        recording.describe(question, tags or (), metadata)
         return recording
 
     def decide(self, node: Node, messages: Sequence[BaseMessage]) -> None:
@@ -397,17 +432,7 @@ class RunTree:
         """
         recording = node.recording
         ended, recording.candidates = recording.candidates or [], None
-        ids = {message.id for message in messages if message.id}
-        matches = [other for other in ended if node.namespace in other.unfinished]
-        if not matches and ids:
-            matches = [other for other in ended if other.log.is_before(ids)][:1]
-        elif not matches:
-            # Without messages in the state, the calls to run decide, else the names of graph and node.
-            same_calls = [other for other in ended if other.log.waits_for(node.calls or ())]
-            same_step = [other for other in ended if node.name in other.steps]
-            matches = same_calls or same_step or [other for other in ended if other.graph == recording.graph]
-            if len(matches) > 1:
-                self._warn_of_choice(matches, recording.thread)
+        matches = self._matching(node, ended, {message.id for message in messages if message.id})
         if matches:
             self._resume(recording, matches[0])
             return
@@ -421,7 +446,27 @@ class RunTree:
         recording.builder.warn(text)
         self.add(recording)
 
-    def _warn_of_choice(self, matches: Sequence[Recording], thread: str | None) -> None:
+    def _matching(
+        self, node: Node, ended: Sequence[CallbackRecording], ids: AbstractSet[str]
+    ) -> Sequence[CallbackRecording]:
+        """Return the runs that a node may go on with, the newest first; `ids` are of the messages in its state."""
+        same_node = [other for other in ended if node.namespace in other.unfinished]
+        if same_node:
+            return same_node
+        if ids:
+            return [other for other in ended if other.log.is_before(ids)][:1]
+        # Without messages in the state, the calls to run decide, else the names of graph and node.
+        tests: list[Callable[[CallbackRecording], bool]] = [
+            lambda other: other.log.waits_for(node.calls or ()),
+            lambda other: node.name in other.steps,
+            lambda other: other.graph == node.recording.graph,
+        ]
+        matches = next(filter(None, (list(filter(test, ended)) for test in tests)), [])
+        if len(matches) > 1:
+            self._warn_of_choice(matches, node.recording.thread)
+        return matches
+
+    def _warn_of_choice(self, matches: Sequence[CallbackRecording], thread: str | None) -> None:
         """Warn on each run that may be the resumed one: it may have what belongs to another."""
         for recording in matches:
             recording.builder.warn(
@@ -430,13 +475,13 @@ class RunTree:
             )
             recording.cached_run = None
 
-    def resumes_nothing(self, recording: Recording) -> None:
+    def resumes_nothing(self, recording: CallbackRecording) -> None:
         """Make the recording of a root one of its own: the root is not a graph."""
         if recording.candidates is not None:
             recording.candidates, recording.continues = None, False
             self.add(recording)
 
-    def _resume(self, recording: Recording, earlier: Recording) -> None:
+    def _resume(self, recording: CallbackRecording, earlier: CallbackRecording) -> None:
         """Make what was observed of a root a part of the run that it resumes."""
         for node in self._nodes.values():
             if node.recording is recording:
@@ -471,7 +516,7 @@ class RunTree:
 
     def end_recording(
         self,
-        recording: Recording,
+        recording: CallbackRecording,
         answer: str | None,
         *,
         status: RunStatus = RunStatus.OK,
@@ -485,46 +530,49 @@ class RunTree:
         recording.builder.ended(answer, status=status, error=error, may_wait=may_wait, at=now())
         waits = may_wait or status is not RunStatus.OK or recording.handovers.is_open
         recording.log.clear_content(may_resume=waits and recording.thread is not None)
-        if recording.candidates is not None:  # no node ran, so nothing was resumed
-            if status is RunStatus.OK and any(
-                other.has_graph for other in self._threads.get(recording.thread or "", ())
-            ):
-                return
-            self.resumes_nothing(recording)
+        if recording.candidates is not None and status is RunStatus.OK and self._has_graph(recording.thread):
+            return  # no node ran, so nothing was resumed
+        self.resumes_nothing(recording)
         if recording.is_minor and not recording.run().calls:
             self.drop(recording)
         else:
             self._finished.append(recording)
+
+    def _has_graph(self, thread: str | None) -> bool:
+        """Return whether a graph ran in a thread."""
+        return any(recording.has_graph for recording in self._threads.get(thread or "", ()))
 
     @property
     def has_finished(self) -> bool:
         """Whether a recording ended since the last time."""
         return bool(self._finished)
 
-    def take_finished(self) -> list[Recording]:
+    def take_finished(self) -> list[CallbackRecording]:
         """Return the recordings that ended since the last time."""
         finished, self._finished = self._finished, []
         return finished
 
-    def add(self, recording: Recording) -> None:
+    def add(self, recording: CallbackRecording) -> None:
         """Add a recording as the newest one, also of its thread."""
         self._recordings[id(recording)] = recording
         if recording.thread is not None:
             self._threads.setdefault(recording.thread, []).append(recording)
 
-    def add_model_request(self, recording: Recording, message: str, tools: list[object], model: str | None) -> None:
+    def add_model_request(
+        self, recording: CallbackRecording, message: str, tools: list[object], model: str | None
+    ) -> None:
         """Note that a recording is a single model request, which may turn out to be part of an agent's run."""
         recording.request, recording.tools, recording.model = message, tools, model
         self._models[message] = recording
 
-    def take_model_request(self, message: str | None) -> Recording | None:
+    def take_model_request(self, message: str | None) -> CallbackRecording | None:
         """Remove and return the recording that is the single model request of this message."""
         recording = None if message is None else self._models.get(message)
         if recording is not None:
             self.drop(recording)
         return recording
 
-    def drop(self, recording: Recording) -> bool:
+    def drop(self, recording: CallbackRecording) -> bool:
         """Remove a recording, and return whether it was there; later callbacks of its runs are ignored."""
         if self._recordings.pop(id(recording), None) is None:
             return False
@@ -541,6 +589,10 @@ class RunTree:
             if not self._threads[recording.thread]:
                 del self._threads[recording.thread]
         return True
+
+
+def _thread_of(metadata: Mapping[str, Any]) -> str | None:
+    return next((str(metadata[key]) for key in _THREAD_KEYS if metadata.get(key)), None)
 
 
 def _remember_id(ids: OrderedDict[UUID, None], run_id: UUID, limit: int) -> None:

@@ -41,12 +41,19 @@ def as_messages(value: object) -> list[BaseMessage]:
     for item in value if isinstance(value, (list, tuple)) else ():
         if isinstance(item, BaseMessage):
             messages.append(item)
-        elif isinstance(item, Mapping) and ("role" in item or "type" in item) and "content" in item:
-            try:
-                messages += convert_to_messages([dict(item)])
-            except (ValueError, TypeError, KeyError, NotImplementedError):
-                continue
+        elif isinstance(item, Mapping):
+            messages += _converted(item)
     return messages
+
+
+def _converted(item: Mapping[str, Any]) -> list[BaseMessage]:
+    """Return the message in the form of a provider; none if it is not one."""
+    if ("role" not in item and "type" not in item) or "content" not in item:
+        return []
+    try:
+        return convert_to_messages([dict(item)])
+    except (ValueError, TypeError, KeyError, NotImplementedError):
+        return []
 
 
 def state_messages(state: object) -> list[BaseMessage]:
@@ -109,19 +116,25 @@ def newest_model_messages(state: object) -> list[AIMessage]:
     if fields is not None and isinstance(fields.get("tool_call"), Mapping) and "state" in fields:
         return newest_model_messages(fields["state"])
     lists = [state] if fields is None else list(fields.values())
-    newest: list[AIMessage] = []
-    for value in lists:
-        items = value if isinstance(value, (list, tuple)) else ()
-        newest += next(([item] for item in reversed(items) if isinstance(item, AIMessage)), [])
-    return newest
+    return [message for message in map(newest_of, lists) if message is not None]
 
 
-def structured_calls(answer: object, messages: Sequence[BaseMessage]) -> tuple[AIMessage, set[str]] | None:
+def newest_of(messages: object) -> AIMessage | None:
+    """Return the last message of the model in a list; `None` without one."""
+    items = messages if isinstance(messages, (list, tuple)) else ()
+    return next((item for item in reversed(items) if isinstance(item, AIMessage)), None)
+
+
+def call_ids(message: AIMessage) -> set[str | None]:
+    """Return the ids of the calls in a message of the model."""
+    return {call.get("id") for call in message.tool_calls}
+
+
+def structured_calls(answer: object, messages: Sequence[BaseMessage]) -> tuple[AIMessage | None, set[str]]:
     """Return the message that carries a structured answer as a call, and the ids of the calls named like its type."""
     last = next((m for m in reversed(messages) if isinstance(m, AIMessage) and m.tool_calls), None)
-    if last is None:
-        return None
-    return last, {call["id"] for call in last.tool_calls if call["name"] == type(answer).__name__ and call["id"]}
+    calls = [] if last is None else last.tool_calls
+    return last, {call["id"] for call in calls if call["name"] == type(answer).__name__ and call["id"]}
 
 
 def updates_in(output: object) -> Iterator[Mapping[str, Any]]:
@@ -155,21 +168,20 @@ def without_input(update: Mapping[str, Any], inputs: object) -> Mapping[str, Any
     return {**update, "messages": new}
 
 
+def _is_call(item: object) -> bool:
+    return isinstance(item, Mapping) and item.get("type") == "tool_call"
+
+
 def calls_to_run(inputs: object) -> list[Mapping[str, Any]]:
     """Return the calls that a node is to execute: its input itself, or those of the last model message in it."""
-    if type(inputs) is dict or isinstance(inputs, Mapping):
-        if isinstance(inputs.get("tool_call"), Mapping):
-            return [inputs["tool_call"]]
-        if inputs.get("type") == "tool_call":
-            return [inputs]
-    elif isinstance(inputs, list) and inputs and isinstance(inputs[-1], Mapping):
-        return [item for item in inputs if isinstance(item, Mapping) and item.get("type") == "tool_call"]
+    call = inputs.get("tool_call", inputs) if isinstance(inputs, Mapping) else None
+    if isinstance(call, Mapping) and (call is not inputs or _is_call(call)):
+        return [call]
+    if isinstance(inputs, list) and inputs and isinstance(inputs[-1], Mapping):
+        return list(filter(_is_call, inputs))
     fields = _fields_of(inputs)
-    messages = inputs if fields is None else fields.get("messages")
-    for message in reversed(messages if isinstance(messages, (list, tuple)) else ()):
-        if isinstance(message, AIMessage):
-            return [dict(call) for call in message.tool_calls]
-    return []
+    newest = newest_of(inputs if fields is None else fields.get("messages"))
+    return [] if newest is None else [dict(call) for call in newest.tool_calls]
 
 
 # The question and the answer

@@ -49,9 +49,7 @@ def _descriptions(tool: object) -> Iterator[object]:
         return
     bedrock = tool.get("toolSpec")
     if isinstance(bedrock, Mapping):
-        schema = bedrock.get("inputSchema")
-        schema = schema.get("json", schema) if isinstance(schema, Mapping) else None
-        yield {"name": bedrock.get("name"), "description": bedrock.get("description"), "input_schema": schema}
+        yield _bedrock_tool(bedrock)
     elif tool.get("type") == "namespace" and isinstance(tool.get("tools"), list):
         for item in tool["tools"]:
             yield from _descriptions(item)
@@ -60,22 +58,36 @@ def _descriptions(tool: object) -> Iterator[object]:
     elif "name" in tool or "function" in tool:
         yield dict(tool)
     else:
-        # Gemini: the keys of one object are its own tools, next to the declared functions.
-        functions = tool.get("function_declarations", tool.get("functionDeclarations"))
-        for item in functions if isinstance(functions, list) else ():
-            yield from _descriptions(item)
-        for name, options in tool.items():
-            if options is not None and name not in _GEMINI_FUNCTIONS:
-                yield ToolSpec(name=name, type=ToolCallType.HOSTED)
+        yield from _gemini_tools(tool)
+
+
+def _bedrock_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
+    schema = tool.get("inputSchema")
+    schema = schema.get("json", schema) if isinstance(schema, Mapping) else None
+    return {"name": tool.get("name"), "description": tool.get("description"), "input_schema": schema}
+
+
+def _gemini_tools(tool: Mapping[str, Any]) -> Iterator[object]:
+    """Yield the tools in an object whose keys are Gemini's own tools, next to the declared functions."""
+    functions = tool.get("function_declarations", tool.get("functionDeclarations"))
+    for item in functions if isinstance(functions, list) else ():
+        yield from _descriptions(item)
+    for name, options in tool.items():
+        if options is not None and name not in _GEMINI_FUNCTIONS:
+            yield ToolSpec(name=name, type=ToolCallType.HOSTED)
+
+
+def _mcp_tools(tool: Mapping[str, Any]) -> Iterator[ToolSpec]:
+    allowed = tool.get("allowed_tools")
+    allowed = allowed.get("tool_names") if isinstance(allowed, Mapping) else allowed
+    server = tool.get("server_label") or "mcp"
+    for name in allowed if isinstance(allowed, list) and allowed else [server]:
+        yield ToolSpec(name=str(name), type=ToolCallType.MCP)
 
 
 def _typed(tool: Mapping[str, Any], kind: str) -> Iterator[object]:
     if kind == "mcp":
-        allowed = tool.get("allowed_tools")
-        allowed = allowed.get("tool_names") if isinstance(allowed, Mapping) else allowed
-        server = tool.get("server_label") or "mcp"
-        for name in allowed if isinstance(allowed, list) and allowed else [server]:
-            yield ToolSpec(name=str(name), type=ToolCallType.MCP)
+        yield from _mcp_tools(tool)
     elif kind in ("function", "custom"):
         body = tool.get("custom")
         yield {**tool, **body} if isinstance(body, Mapping) else dict(tool)

@@ -7,8 +7,7 @@ async agents on Python 3.10.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,21 +15,18 @@ from langchain_core.agents import AgentAction
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import LLMResult
 
-from toolgrade.calls import ToolCallType, ToolSpec
+from toolgrade.calls import ToolCallType
 from toolgrade.capture import ABSENT, Branch, Request
 from toolgrade.cases import RunStatus
 from toolgrade_langchain import _errors, _messages, _results, _states
 from toolgrade_langchain._handovers import DESTINATION, HandOver, targets_of
 from toolgrade_langchain._message_log import (
-    ModelCall,
+    MessageCall,
     ModelMessage,
+    Repetitions,
     Surroundings,
-    calls_of,
-    contains,
-    request_of,
-    value_of,
 )
-from toolgrade_langchain._run_tree import HAS_CONTEXT, Node, RunTree, now
+from toolgrade_langchain._run_tree import HAS_CONTEXT, CallbackTree, Node, now
 from toolgrade_langchain._tools import offered_tools
 
 _STEP_TAG: Final = "graph:step:"
@@ -45,10 +41,10 @@ _MODEL_ONLY: Final = (
 )
 
 
-class Watcher:
+class CallbackWatcher:
     """Observes the callback runs of a tree. Used under the recorder's lock, which also handles errors here."""
 
-    def __init__(self, tree: RunTree) -> None:
+    def __init__(self, tree: CallbackTree) -> None:
         """Begin without observations."""
         self.tree = tree
         self._tool_lists: list[tuple[object, list[object]]] = []
@@ -104,17 +100,16 @@ class Watcher:
         recording = node.recording
         if recording.assumed_ids is None or node.scope is not None:
             return
-        entries = [entry for entry in recording.log.messages.get(None, ()) if entry.branch == node.branch]
-        requested = {call_id for entry in entries for call_id in entry.ids()}
-        calls = [call for call in node.calls or () if call.get("id") and call["id"] not in requested]
-        if not calls:
+        calls = [call for call in node.calls or () if call.get("id")]
+        ids = {call["id"] for call in calls} - recording.log.ids_in(node.branch)
+        if not ids:
             return
-        ids = {call["id"] for call in calls}
         recording.assumed_ids |= ids
-        requests = [Request(call["name"], call["args"], call["id"], type=ToolCallType.FUNCTION) for call in calls]
+        function = ToolCallType.FUNCTION
+        requests = [Request(call["name"], call["args"], call["id"], function) for call in calls if call["id"] in ids]
         entry = self._add_entry(node, None, requests)
         for message in node.state_messages:
-            if ids <= {call.get("id") for call in message.tool_calls}:
+            if ids <= _states.call_ids(message):
                 recording.log.connect(message, entry)
         recording.builder.model_asked(requests, agent=_agent_of(node, {}), scope=entry.branch)
 
@@ -179,7 +174,7 @@ class Watcher:
         if isinstance(message, AIMessage) and _errors.is_a(error, "StructuredOutputError"):
             names = getattr(error, "tool_names", None) or [getattr(error, "tool_name", None)]
             entry = node.recording.log.entry_of(message, node.place)
-            self._mark_structured(node, [call for call in entry.calls if call.request.name in names] if entry else [])
+            self._mark_structured(node, _named(entry.calls, names) if entry else [])
 
     def _handover_left(self, node: Node, error: BaseException) -> bool:
         """Note that a hand-over leaves a node or a graph, and return whether the run ends well with it."""
@@ -207,22 +202,21 @@ class Watcher:
     def _find_structured_answer(self, node: Node, update: Mapping[str, Any], messages: Sequence[BaseMessage]) -> None:
         """Leave out calls that carry a structured answer: the node that has the request answers them itself."""
         answer, graph = update.get("structured_response"), node.parent
-        if not node.has_steps and node.is_step and graph is not None:
-            answered = [call for call in self._answered(node, messages) if call.request.id]
-            if "structured_response" in update:
-                self._mark_structured(node, answered)
+        if node.has_steps:
+            return
+        if node.is_step and graph is not None:
+            answered = list(self._answered(node, messages))
             graph.answered_here += answered
             if answer is not None:
-                names = {call.request.name for call in answered}
-                self._mark_structured(node, [call for call in graph.answered_here if call.request.name in names])
-        elif answer is not None and not node.has_steps:
-            # The graph is elsewhere, so its nodes are not observed.
-            structured = _states.structured_calls(answer, messages)
-            entry = None if structured is None else node.recording.log.entry_of(structured[0], node.place)
-            if structured is not None and entry is not None:
-                self._mark_structured(node, [call for call in entry.calls if call.request.id in structured[1]])
+                self._mark_structured(node, _named(graph.answered_here, {call.request.name for call in answered}))
+            elif "structured_response" in update:
+                self._mark_structured(node, answered)
+        elif answer is not None:  # the graph is elsewhere, so its nodes are not observed
+            message, ids = _states.structured_calls(answer, messages)
+            entry = None if message is None else node.recording.log.entry_of(message, node.place)
+            self._mark_structured(node, (call for call in entry.calls if call.request.id in ids) if entry else ())
 
-    def _answered(self, node: Node, messages: Sequence[BaseMessage]) -> Iterator[ModelCall]:
+    def _answered(self, node: Node, messages: Sequence[BaseMessage]) -> Iterator[MessageCall]:
         """Yield the calls that a list of messages both requests and answers, if they did not run.
 
         Calls of a graph inside the graph of the node do not count: they may be of tools that do not exist.
@@ -238,7 +232,7 @@ class Watcher:
                 yield from (call for call in calls if not call.is_running)
 
     @staticmethod
-    def _mark_structured(node: Node, calls: Iterable[ModelCall]) -> None:
+    def _mark_structured(node: Node, calls: Iterable[MessageCall]) -> None:
         node.recording.builder.structured_answer([call.request for call in calls if call.request.id is not None])
 
     def _add_entry(self, node: Node, message: AIMessage | None, requests: list[Request]) -> ModelMessage:
@@ -265,28 +259,31 @@ class Watcher:
         log = node.recording.log
         removed = [message for message in messages if message.type == "remove"]
         newest: ModelMessage | None = None
-        last = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
-        equal: Counter[tuple[object, ...]] = Counter()
-        uncounted: list[AIMessage] = []  # mostly no message is new, and their values take long to make
+        last = _states.newest_of(messages)
+        repetitions = Repetitions()
         for message in _states.last_turn(messages):
             if isinstance(message, ToolMessage):
-                if not log.has(message) and not log.is_history(message):
-                    log.connect(message, None)
-                    self._add_result(node, message, newest)
+                self._add_new_result(node, message, newest)
             elif isinstance(message, AIMessage):
                 newest = None
                 # A node that returns a message in the form of a provider last of all has just received it.
-                is_new = node.is_step and not node.has_steps and message is messages[-1] and not message.id
-                if not (is_new and message.tool_calls and not removed) and log.is_history(message):
+                is_new = all((node.is_leaf, message is messages[-1], not message.id, message.tool_calls, not removed))
+                if not is_new and log.is_history(message):
                     continue
                 if log.has(message):
                     newest = log.entry_of(message, place)
                 else:
-                    equal.update(map(value_of, uncounted))
-                    uncounted.clear()
-                    earlier, is_newest = equal[value_of(message)], message is last and not node.has_steps
+                    is_newest = message is last and not node.has_steps
+                    earlier = repetitions.before(message)
                     newest = self._entry(node, message, place, earlier=earlier, is_newest=is_newest, removed=removed)
-                uncounted.append(message)
+                repetitions.add(message)
+
+    def _add_new_result(self, node: Node, message: ToolMessage, entry: ModelMessage | None) -> None:
+        """Note a result in the output of a node, unless it is known."""
+        log = node.recording.log
+        if not log.has(message) and not log.is_history(message):
+            log.connect(message, None)
+            self._add_result(node, message, entry)
 
     def _place_messages(self, node: Node, messages: Sequence[BaseMessage]) -> None:
         """Put the messages that a node returns into this node.
@@ -325,8 +322,7 @@ class Watcher:
             log.connect(message, entry)
             return entry
         is_received = is_newest and node.is_step and not message.id
-        ids = {call_id for call_id, _, _ in calls_of(message)}
-        if ids and not is_received and ids <= (recording.assumed_ids or set()):
+        if not is_received and recording.has_assumed(message):
             return None
         # On Python 3.10, the context is lost in async code: the model of an async agent has no callbacks or,
         # inside `record()`, is a root. Its message shows that this root is part of the present run.
@@ -365,7 +361,7 @@ class Watcher:
             reformatted=reformatted and not isinstance(result.output, str),
         )
 
-    def _answered_request(self, node: Node, call_id: str) -> ModelCall | None:
+    def _answered_request(self, node: Node, call_id: str) -> MessageCall | None:
         """Return the call that a result answers: the newest near it with this id, an open one first."""
         for call in node.executed:
             if call.request.id == call_id and not call.is_answered:
@@ -412,21 +408,15 @@ class Watcher:
         """
         self.tree.resumes_nothing(node.recording)
         recording, builder = node.recording, node.recording.builder
-        metadata, options = more.get("metadata") or {}, more.get("options") or {}
-        parameters = more.get("invocation_params") or {}
+        metadata, parameters = more.get("metadata") or {}, more.get("invocation_params") or {}
+        options = more.get("options") or {}
         node.is_structured = bool(options.get("ls_structured_output_format") or options.get("structured_output_format"))
-        model = metadata.get("ls_model_name") or parameters.get("model") or parameters.get("model_name")
-        node.model = model if isinstance(model, str) else None
+        node.model = _model_name(metadata, parameters)
         node.name = _agent_of(node, metadata)
         if not node.is_structured:
             node.tools = specs = self._specs(parameters)
             builder.offered(specs, scope=node.scope)
-            for spec in specs:
-                if isinstance(spec, ToolSpec) and spec.name not in recording.declared:
-                    # A tool without a schema declares no arguments.
-                    recording.declared[spec.name] = ToolSpec(
-                        name=spec.name, type=ToolCallType.FUNCTION, input_schema=spec.input_schema or {}
-                    )
+            recording.declare(specs)
         self._add_new_results(node, messages)
         if node.scope is None:
             recording.ask(_messages.question_in(messages))
@@ -499,40 +489,45 @@ class Watcher:
     ) -> None:
         """Note that a tool began to run."""
         self.tree.resumes_nothing(node.recording)
-        node.missing_tool = missing_tool(name, arguments)
+        node.missing_tool, metadata = missing_tool(name, arguments), metadata or {}
         if node.missing_tool is not None:
             return
-        node.call_id = call_id or _requested_id(node, name, arguments)
-        spec = node.recording.declared.get(name) or ToolSpec(name=name or "(unnamed)", type=ToolCallType.FUNCTION)
-        node.request = call = self._request_of(node, name, arguments)
-        if call is not None:
-            call.is_running = True
-            node.inside, call.suspended = call.suspended or node.inside, None
-            step = next((run for run in node.around() if run.is_step), None)
-            if step is not None:
-                step.executed.append(call)
-        request: Request | list[Request] | None = None
-        if call is not None:  # without an id, a further execution may be one by code
-            request = call.request if node.call_id else [other.request for other in call.message.calls]
-        node.recording.builder.tool_started(
-            str(node.run_id),
-            spec,
+        node.call_id = call_id or node.requested_id(name, arguments)
+        calls = self._requested_calls(node, name, arguments)
+        key, builder = str(node.run_id), node.recording.builder
+        request = builder.tool_started(
+            key,
+            node.recording.spec_of(name),
             arguments,
-            request=request,
+            request=[call.request for call in calls] or None,
             call_id=node.call_id,
             scope=node.branch,
-            agent=_agent_of(node, metadata or {}),
+            agent=_agent_of(node, metadata),
             at=now(),
         )
-        destination = (metadata or {}).get(DESTINATION)
-        if isinstance(destination, str):
-            node.recording.builder.handed_off(to=destination, key=str(node.run_id), took_place=False)
+        node.request = next((call for call in calls if call.request is request), None)
+        if node.request is not None:
+            self._call_runs(node, node.request)
+        if isinstance(metadata.get(DESTINATION), str):
+            builder.handed_off(to=metadata[DESTINATION], key=key, took_place=False)
 
-    def _request_of(self, node: Node, name: str, arguments: Mapping[str, Any]) -> ModelCall | None:
-        """Return the call of a model that a tool run carries out."""
-        nearest = filter(None, self._nearest_messages(node))
-        calls = (request_of(messages, node.call_id, name, arguments) for messages in nearest)
-        return next((call for call in calls if call is not None), None)
+    @staticmethod
+    def _call_runs(node: Node, call: MessageCall) -> None:
+        """Note that a tool run carries out a call of a model."""
+        call.is_running = True
+        node.inside, call.suspended = call.suspended or node.inside, None
+        step = next((run for run in node.around() if run.is_step), None)
+        if step is not None:
+            step.executed.append(call)
+
+    def _requested_calls(self, node: Node, name: str, arguments: Mapping[str, Any]) -> list[MessageCall]:
+        """Return the calls of models that a tool run may carry out: those nearest to it, the newest message first."""
+        for messages in self._nearest_messages(node):
+            newest_first = (call for message in reversed(messages) for call in message.calls)
+            calls = [call for call in newest_first if call.may_be(node.call_id, name, arguments)]
+            if calls:
+                return calls
+        return []
 
     def tool_ended(self, output: object, run_id: UUID) -> None:
         """Note what a tool returned."""
@@ -595,11 +590,20 @@ class Watcher:
         )
 
 
+def _named(calls: Iterable[MessageCall], names: Container[str | None]) -> list[MessageCall]:
+    return [call for call in calls if call.request.name in names]
+
+
 def _is_inside(inner: Branch, outer: Branch) -> bool:
     """Return whether a nested graph is inside another one of its scope; the outermost one has no key."""
     if inner.scope != outer.scope or inner.key is None:
         return False
     return outer.key is None or str(inner.key).startswith(f"{outer.key}|")
+
+
+def _model_name(metadata: Mapping[str, Any], parameters: Mapping[str, Any]) -> str | None:
+    name = metadata.get("ls_model_name") or parameters.get("model") or parameters.get("model_name")
+    return name if isinstance(name, str) else None
 
 
 def _steps_around(node: Node) -> dict[str | None, int]:
@@ -635,19 +639,3 @@ def _agent_of(node: Node, metadata: Mapping[str, Any]) -> str | None:
     if graph is None or graph.name in _UNNAMED_GRAPHS or (graph.parent is None and agent):
         return agent if isinstance(agent, str) else None
     return graph.name
-
-
-def _requested_id(node: Node, name: str, arguments: Mapping[str, Any]) -> str | None:
-    """Return the id of the call that a tool run executes: of those of the nearest node, each is used once."""
-    around = (run for run in node.around() if run.calls is not None)
-    step = next(around, None)
-    if step is None:
-        return None
-    calls = [call for call in step.calls or () if call.get("name") == name]
-    calls.sort(key=lambda call: not contains(arguments, call.get("args")))
-    if not calls:
-        return None
-    if len(step.calls or ()) > 1:  # a node with one call may retry it
-        step.calls = [call for call in step.calls or () if call is not calls[0]]
-    call_id = calls[0].get("id")
-    return call_id if isinstance(call_id, str) else None
