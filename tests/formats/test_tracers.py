@@ -11,7 +11,7 @@ from processes import ROOT
 SOURCES = ROOT / "src" / "toolgrade"
 WORDS = {
     "google_adk": r"\badk\b|gcp\.vertex",
-    "haystack": r"haystack",
+    "haystack": r"\bhaystack\.",
     "langfuse": r"langfuse",
     "langsmith": r"langsmith",
     "litellm": r"litellm|raw_gen_ai_request",

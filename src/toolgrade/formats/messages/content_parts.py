@@ -157,7 +157,7 @@ def _typed_call(fields: Fields, kind: str, path: str) -> Request | None:
 
 
 def _server_call(fields: Fields, path: str) -> Request | None:
-    """Return a call of a tool that the provider runs, in OpenTelemetry's form."""
+    """Return a call of a tool that the provider runs, in OpenTelemetry's form (`ServerToolCallPart`)."""
     details = dict(object_of(fields.get("server_tool_call")))
     kind = details.pop("type", None)
     arguments = fields.get("arguments", details or None)
@@ -178,18 +178,20 @@ def _typed_answer(fields: Fields, kind: str) -> Answer:
 
 
 def _server_answer(fields: Fields) -> Answer:
-    """Return the answer of a tool that the provider ran, in OpenTelemetry's form."""
+    """Return the answer of a tool that the provider ran, in OpenTelemetry's form (`ServerToolCallResponsePart`)."""
     response = as_object(fields.get("server_tool_call_response"))
     return Answer(text_of(fields.get("id")), None, ABSENT if response is None else dict(response), ran=True)
 
 
 def _answer_with_origin(body: Fields, _path: str) -> Answer:
+    """Return the answer in a `ToolCallResult`, a data class that has the call itself as its origin."""
     origin = object_of(body.get("origin"))
     answer = answer_of({"result": body.get("result")}, call_id=origin.get("id"), name=origin.get("tool_name"))
     return replace(answer, failed=body.get("error") is True)
 
 
 def _bedrock_answer(body: Fields, _path: str) -> Answer:
+    """Return the answer in a `ToolResultBlock` of Amazon Bedrock."""
     content = body.get("content")
     if isinstance(content, list):
         values = [_bedrock_value(item) for item in content]
