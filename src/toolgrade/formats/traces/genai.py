@@ -79,8 +79,6 @@ _PYTHON_CALL = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
 
 def interpret(span: Span) -> Span:
     """Return the span with its kind, its messages and its event, read from attributes and events."""
-    if span.is_interpreted:
-        return span
     for tracer in TRACERS:
         if tracer.translate is not None:
             span.attributes = tracer.translate(span.attributes, span.name)
@@ -90,9 +88,8 @@ def interpret(span: Span) -> Span:
         span.agent = span.agent or name_in(span.name)
     span.session = span.session or id_of(first_of(span.attributes, *_SESSIONS))
     span.error = _error_of(span)
-    span.handoff_to = text_of(span.attributes.get(HANDOFF))
-    if span.handoff_to is not None:
-        span.kind = "handoff"
+    if HANDOFF in span.attributes:
+        span.kind, span.handoff_to = "handoff", text_of(span.attributes[HANDOFF])
     elif span.kind == "tool":
         read_tool_run(span)
     elif span.kind == "model":
@@ -102,7 +99,6 @@ def interpret(span: Span) -> Span:
     for tracer in TRACERS:
         if tracer.complete is not None:
             tracer.complete(span)
-    span.is_interpreted = True
     return span
 
 

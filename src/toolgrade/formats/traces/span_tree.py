@@ -104,7 +104,6 @@ class Span:
         error: Why the span failed; `None` if it did not.
         attributes, events: Those of an OpenTelemetry span; empty for other tracers.
         places: JSON paths of attributes that were not exported as such.
-        is_interpreted: Kind and event are set, as by readers whose records name them.
         exporter, record: The tracer that exported the span in a form of its own, and that form; empty for others.
         session: Id of the conversation.
         agent: Of an agent span, its name; of any other, the agent that the span names.
@@ -136,7 +135,6 @@ class Span:
     attributes: dict[str, Any] = field(default_factory=dict[str, Any])
     events: list[Event] = field(default_factory=list[Event])
     places: Mapping[str, str] = field(default_factory=dict[str, str])
-    is_interpreted: bool = False
     exporter: str = ""
     record: Mapping[str, Any] = field(default_factory=dict[str, Any])
     session: str | None = None

@@ -66,12 +66,12 @@ def first_key(fields: Fields, *keys: str) -> str | None:
     return next((key for key in keys if fields.get(key) is not None), None)
 
 
-def token_counts(fields: Fields, keys: Mapping[str, tuple[str, ...]], *, least: int = 1) -> dict[str, int]:
+def token_counts(fields: Fields, keys: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
     """Return counts of tokens under toolgrade's names, given the keys that a library has for each."""
     counts: dict[str, int] = {}
     for name, aliases in keys.items():
         count = integer_of(first_of(fields, *aliases))  # some exports write all attributes as text
-        if type(count) is int and count >= least:
+        if type(count) is int and count >= 0:
             counts[name] = count
     return counts
 

@@ -6,25 +6,25 @@ that ran. Where the model is asked over Chat Completions, its messages are in th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from toolgrade._internal.json import short_repr
 from toolgrade._internal.message_content import Fields, as_object, first_of, object_of, text_of
-from toolgrade.calls import ToolCallType
-from toolgrade.formats.messages.field_readers import Notes, decoded, list_of
-from toolgrade.formats.traces.messages import messages_in
-from toolgrade.formats.traces.span_tree import ModelCall, Span, SpanKind, ToolRecord
+from toolgrade._internal.model import drop_none
+from toolgrade.formats.messages.field_readers import Notes
+from toolgrade.formats.traces.span_tree import Span
+from toolgrade.formats.traces.tracers.tracer import HANDOFF, MCP_SERVER, Attributes
 from toolgrade.formats.traces.values import all_entries, entries_of, first_text, string_of, time_of, token_counts
-from toolgrade.matching.json_compare import ABSENT
 
-_KINDS: dict[str, SpanKind] = {
-    "function": "tool",
-    "generation": "model",
-    "response": "model",
-    "agent": "agent",
-    "handoff": "handoff",
+_OPERATIONS = {
+    "function": "execute_tool",
+    "generation": "chat",
+    "response": "chat",
+    "agent": "invoke_agent",
+    "handoff": "execute_tool",
 }
+_MODELS = ("generation", "response")
 _USAGE = {"input_tokens": ("input_tokens", "prompt_tokens"), "output_tokens": ("output_tokens", "completion_tokens")}
 _OBJECTS = ("trace", "trace.span")
 
@@ -71,21 +71,23 @@ def _records(entries: Iterable[tuple[str, Any]], notes: Notes) -> Iterator[tuple
 
 def _span(fields: Fields, path: str) -> Span:
     data = object_of(fields.get("span_data"))
-    span = Span(
+    attributes = _attributes_of(data)
+    is_response = object_of(data.get("response")).get("output") is not None
+    return Span(
         str(fields.get("id")),
         string_of(fields.get("trace_id")),
         path,
         text_of(fields.get("parent_id")),
         string_of(data.get("name") or data.get("type")),
-        _KINDS.get(str(data.get("type")), "other"),
-        time_of(fields.get("started_at")),
-        time_of(fields.get("ended_at")),
+        started_at=time_of(fields.get("started_at")),
+        ended_at=time_of(fields.get("ended_at")),
         error=_error_of(fields),
-        is_interpreted=True,
+        attributes=drop_none({**attributes, "gen_ai.operation.name": _OPERATIONS.get(str(data.get("type")))}),
+        places={
+            "gen_ai.input.messages": f"{path}.span_data.input",
+            "gen_ai.output.messages": f"{path}.span_data.{'response.output' if is_response else 'output'}",
+        },
     )
-    if span.kind in _READERS:
-        _READERS[span.kind](data, span)
-    return span
 
 
 def _error_of(fields: Fields) -> str | None:
@@ -97,40 +99,30 @@ def _error_of(fields: Fields) -> str | None:
     return ": ".join(map(str, filter(None, parts))) or "failed"
 
 
-def _read_tool(data: Fields, span: Span) -> None:
-    run = span.tool_run = ToolRecord(span.name)
-    # Without sensitive data the SDK leaves both empty. A function without parameters receives the text `{}`.
-    if data.get("input") not in (None, ""):
-        run.arguments = data["input"]
-    run.result = ABSENT if data.get("output") is None else decoded(data["output"])
-    server = as_object(data.get("mcp_data"))
-    if server is not None:
-        run.type, run.server = ToolCallType.MCP, text_of(server.get("server"))
-
-
-def _read_model(data: Fields, span: Span) -> None:
+def _attributes_of(data: Fields) -> Attributes:
+    """Return what a span records in its own form, under the names of the conventions."""
+    if data.get("type") == "function":
+        server = as_object(data.get("mcp_data"))
+        return {
+            "gen_ai.tool.name": data.get("name"),
+            # Without sensitive data the SDK leaves it empty. A function without parameters receives the text `{}`.
+            "gen_ai.tool.call.arguments": data.get("input") or None,
+            "gen_ai.tool.call.result": data.get("output"),
+            "gen_ai.tool.type": None if server is None else "mcp",
+            MCP_SERVER: None if server is None else server.get("server"),
+        }
+    if data.get("type") == "agent":
+        return {"gen_ai.agent.name": data.get("name")}
+    if data.get("type") == "handoff":
+        return {HANDOFF: data.get("to_agent") or "", "gen_ai.agent.name": data.get("from_agent")}
+    if data.get("type") not in _MODELS:  # such as the transcription of speech
+        return {}
     response = object_of(data.get("response"))
-    span.prompt = messages_in(data.get("input"), f"{span.path}.span_data.input", "user")
-    for key, value in (("output", data.get("output")), ("response.output", response.get("output"))):
-        if value is not None:
-            span.reply = messages_in(value, f"{span.path}.span_data.{key}", "model")
-    span.offered = list_of(first_of(data, "tools") or response.get("tools"))
-    usage = as_object(data.get("usage")) or object_of(response.get("usage"))
-    model = first_text(data.get("model"), response.get("model"))
-    span.model_call = ModelCall(model, usage=token_counts(usage, _USAGE, least=0))
-
-
-def _read_agent(data: Fields, span: Span) -> None:
-    span.agent = text_of(data.get("name"))
-
-
-def _read_handoff(data: Fields, span: Span) -> None:
-    span.handoff_to, span.agent = text_of(data.get("to_agent")), text_of(data.get("from_agent"))
-
-
-_READERS: dict[SpanKind, Callable[[Fields, Span], None]] = {
-    "tool": _read_tool,
-    "model": _read_model,
-    "agent": _read_agent,
-    "handoff": _read_handoff,
-}
+    usage = token_counts(as_object(data.get("usage")) or object_of(response.get("usage")), _USAGE)
+    return {
+        "gen_ai.input.messages": data.get("input"),
+        "gen_ai.output.messages": first_of({**data, **response}, "output"),
+        "gen_ai.tool.definitions": first_of(data, "tools") or response.get("tools"),
+        "gen_ai.response.model": first_text(data.get("model"), response.get("model")),
+        **{f"gen_ai.usage.{name}": count for name, count in usage.items()},
+    }
