@@ -113,14 +113,13 @@ def _error_of(fields: Fields) -> str | None:
 
 
 def _tool_attributes(fields: Fields, extra: Fields) -> Attributes:
-    result, outputs = fields.get("outputs"), object_of(fields.get("outputs"))
-    if set(outputs) == {"output"}:  # JSON's `null` for a tool that returned nothing
-        result = "null" if outputs["output"] is None else outputs["output"]
+    outputs = object_of(fields.get("outputs"))
+    has_result = set(outputs) == {"output"} and outputs["output"] is not None
     return {
         "gen_ai.tool.name": fields.get("name"),
         "gen_ai.tool.call.id": text_of(extra.get("tool_call_id")),
         "gen_ai.tool.call.arguments": fields.get("inputs"),
-        "gen_ai.tool.call.result": result,
+        "gen_ai.tool.call.result": outputs["output"] if has_result else fields.get("outputs"),
     }
 
 
@@ -142,7 +141,10 @@ def _model_attributes(fields: Fields, extra: Fields, metadata: Fields) -> Attrib
 
 
 def _complete_tool(span: Span) -> None:
-    span.tool_run.input_wrapped |= any(key.startswith("langsmith.") for key in span.attributes)
+    run = span.tool_run
+    run.input_wrapped |= any(key.startswith("langsmith.") for key in span.attributes)
+    if span.exporter == _NAME and run.result == {"output": None}:  # the tool returned nothing
+        run.result = None
 
 
 def _complete(span: Span) -> None:
