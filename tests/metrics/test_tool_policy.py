@@ -59,16 +59,12 @@ def test_names(calls: str, options: dict[str, Any], expected: list[int]) -> None
     ("calls", "expected"),
     [
         pytest.param("look:ok change:ok", [], id="before it"),
-        pytest.param("change:ok look:ok", [0], id="after it"),
         pytest.param("change:ok", [0], id="never"),
         pytest.param("look:error change:ok", [1], id="it failed"),
-        pytest.param("look:pending look:rejected change:ok", [2], id="it never ran"),
         pytest.param("look change", [], id="nothing is known of what became of it"),
         pytest.param("look:error change:ok look:ok change:ok", [1], id="one too early, one not"),
         pytest.param("look:ok@0 change:ok@0", [1], id="asked at the same time"),
-        pytest.param("look:ok@0 look:ok@1 change:ok@1", [], id="at the same time, and before"),
         pytest.param("change:rejected look:ok", [0], id="whatever became of it"),
-        pytest.param("other:ok", [], id="another tool"),
     ],
 )
 def test_required_calls_come_first(calls: str, expected: list[int]) -> None:
@@ -98,8 +94,6 @@ def test_required_tools_are_all_required_and_may_be_patterns() -> None:
         pytest.param("pay", {}, False, id="nothing known: it may have run"),
         pytest.param("pay:pending", {}, True, id="it waits"),
         pytest.param("pay:rejected", {}, True, id="refused"),
-        pytest.param("pay:not_executed", {}, True, id="never ran"),
-        pytest.param("pay:unknown_tool", {}, True, id="no such tool"),
         pytest.param("pay:cancelled", {}, True, id="cancelled, and not seen to run"),
         pytest.param("look:ok", {}, True, id="a tool that needs none"),
         pytest.param("pay:ok", {"approved_calls": [0]}, True, id="approved by position"),
@@ -141,7 +135,6 @@ def test_a_list_of_approved_calls_that_is_none(listed: Any) -> None:
     ("place", "values", "arguments", "path"),
     [
         pytest.param("to", {"denied": ["x"]}, {"to": "x"}, "$.input_parameters.to", id="denied"),
-        pytest.param("to", {"denied": ["x"]}, {"to": "y"}, None, id="not denied"),
         pytest.param("to", {"denied": ["x"]}, {}, None, id="not there"),
         pytest.param("to", {"denied": ["/etc/*"]}, {"to": "/etc/passwd"}, "$.input_parameters.to", id="a pattern"),
         pytest.param("to", {"denied": ["a[1]"]}, {"to": "a[1]"}, "$.input_parameters.to", id="a text fits itself"),
