@@ -107,7 +107,7 @@ def run_from_state(state: object, *, available_tools: Iterable[object] = (), con
             "expected the state of a graph that holds messages, as graph.get_state(config) returns it, "
             f"got {type(state).__name__} {str(state)[:60]!r}"
         )
-    structured: tuple[AIMessage, set[str]] | None = None
+    structured: tuple[AIMessage | None, set[str]] = None, set()
     if isinstance(values, Mapping) and values.get("structured_response") is not None:
         structured = _states.structured_calls(values["structured_response"], _states.last_turn(messages))
     answer = _states.answer_of(values, is_graph=True)
@@ -132,10 +132,10 @@ def _run_of(
     answer: str | None,
     status: RunStatus,
     run_id: str | None = None,
-    structured: tuple[AIMessage, set[str]] | None = None,
+    structured: tuple[AIMessage | None, Collection[str]] = (None, ()),
 ) -> Run:
     """Return the run of the last turn; `structured` are the message and the ids of calls that carry an answer."""
-    pseudo_message, pseudo_ids = (None, set[str]()) if structured is None else structured
+    pseudo_message, pseudo_ids = structured
     pseudo_calls = [] if pseudo_message is None else pseudo_message.tool_calls
     pseudo_names = {call["name"] for call in pseudo_calls if call["id"] in pseudo_ids}
     tools = [spec for spec in map(read_tool_spec, available_tools) if spec.name not in pseudo_names]
