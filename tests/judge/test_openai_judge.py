@@ -21,7 +21,6 @@ from toolgrade.judge.openai import OpenAIJudge
 from toolgrade.judge.openai.client import judge_from_environment
 from toolgrade.testing import FakeOpenAI, HttpFault, ReceivedRequest, Reply, Step
 from toolgrade.testing import sample_prompt as prompt
-from toolgrade.testing.judge_contract import VERDICT_SCHEMA
 
 openai = pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
 
