@@ -80,8 +80,7 @@ _PYTHON_CALL = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
 def interpret(span: Span) -> Span:
     """Return the span with its kind, its messages and its event, read from attributes and events."""
     for tracer in TRACERS:
-        if tracer.translate is not None:
-            span.attributes = tracer.translate(span.attributes, span.name)
+        span.attributes = tracer.translate(span.attributes, span.name)
     span.kind = _kind_of(span)
     span.agent = text_of(first_of(span.attributes, *_AGENTS))
     if span.kind == "agent":
@@ -97,8 +96,7 @@ def interpret(span: Span) -> Span:
     else:
         _read_surroundings(span)
     for tracer in TRACERS:
-        if tracer.complete is not None:
-            tracer.complete(span)
+        tracer.complete(span)
     return span
 
 
@@ -184,8 +182,7 @@ def _offered(span: Span) -> Iterator[Any]:
     for name in json_list(span.attributes.get("gen_ai.agent.tools")):  # the names only
         yield {"type": "function", "function": {"name": name}}
     for tracer in TRACERS:
-        if tracer.offered is not None:
-            yield from tracer.offered(span)
+        yield from tracer.offered(span)
 
 
 def _read_surroundings(span: Span) -> None:
@@ -225,8 +222,7 @@ def read_tool_run(span: Span) -> None:
     )
     _complete_from_events(run, span.events)
     for tracer in TRACERS:
-        if tracer.complete_tool is not None:
-            tracer.complete_tool(span)
+        tracer.complete_tool(span)
     unwrap_result(run)
 
 
@@ -285,7 +281,7 @@ def _answer_in(wrapper: Fields, tool: str) -> Answer | None:
         return Answer(None, tool, wrapper["response"])
     if isinstance(wrapper.get("content"), list) and "isError" in keys:  # MCP's CallToolResult
         return Answer(None, tool, content_of(wrapper["content"]), wrapper["isError"] is True)
-    answers = (tracer.unwrap(wrapper, tool) for tracer in TRACERS if tracer.unwrap is not None)
+    answers = (tracer.unwrap(wrapper, tool) for tracer in TRACERS)
     return next(filter(None, answers), None) or langchain_answer(wrapper)
 
 

@@ -102,8 +102,7 @@ def _messages_of(span: Span, speaker: Speaker) -> list[TraceMessage]:
             messages = [] if _is_method_input(copy, span.attributes.get(key)) else copy
     messages = messages or [message for event in span.events for message in _messages_in_event(event, speaker)]
     for tracer in TRACERS:
-        if tracer.messages is not None and not messages:
-            messages = tracer.messages(span, speaker)
+        messages = messages or tracer.messages(span, speaker)
     return messages
 
 

@@ -75,9 +75,8 @@ def runs_of(spans: Iterable[Span], handoff_names: frozenset[str] = frozenset()) 
         groups[span.trace].append(span)
     notes, trees = Notes(), list(map(tree_of, groups.values()))
     for tracer in TRACERS:
-        if tracer.clean is not None:
-            for tree in trees:
-                tracer.clean(tree)
+        for tree in trees:
+            tracer.clean(tree)
     idle = list(filterfalse(_has_agent, trees))
     trees = _leave_out(idle, trees, "show no model, agent or tool", notes)
     drop_copies_without_reply(trees)

@@ -31,8 +31,7 @@ def attributes_outside(fields: Fields) -> Attributes:
     """Return the attributes that files have beside those of a span, given the span or an object around spans."""
     attributes: Attributes = {}
     for tracer in TRACERS:
-        if tracer.outside is not None:
-            attributes |= tracer.outside(fields)
+        attributes |= tracer.outside(fields)
     return attributes
 
 

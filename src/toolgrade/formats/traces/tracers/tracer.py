@@ -44,11 +44,11 @@ class Tracer:
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
     lists: Mapping[Speaker, tuple[str, ...]] = field(default_factory=dict[Speaker, "tuple[str, ...]"])
     marks: Mapping[SpanKind, tuple[str, ...]] = field(default_factory=dict[SpanKind, "tuple[str, ...]"])
-    outside: Callable[[Mapping[str, Any]], Attributes] | None = None
-    translate: Callable[[Attributes, str], Attributes] | None = None
-    offered: Callable[[Span], Iterable[Any]] | None = None
-    messages: Callable[[Span, Speaker], list[TraceMessage]] | None = None
-    complete: Callable[[Span], None] | None = None
-    complete_tool: Callable[[Span], None] | None = None
-    unwrap: Callable[[Mapping[str, Any], str], Answer | None] | None = None
-    clean: Callable[[Tree], None] | None = None
+    outside: Callable[[Mapping[str, Any]], Attributes] = lambda _: {}
+    translate: Callable[[Attributes, str], Attributes] = lambda attributes, _: attributes
+    offered: Callable[[Span], Iterable[Any]] = lambda _: ()
+    messages: Callable[[Span, Speaker], list[TraceMessage]] = lambda _, __: []
+    complete: Callable[[Span], None] = lambda _: None
+    complete_tool: Callable[[Span], None] = lambda _: None
+    unwrap: Callable[[Mapping[str, Any], str], Answer | None] = lambda _, __: None
+    clean: Callable[[Tree], None] = lambda _: None
