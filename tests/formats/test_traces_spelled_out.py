@@ -125,6 +125,33 @@ def test_the_more_complete_copy_of_a_reply_counts(copies: tuple[str, str], stop:
     assert [summary(call) for call in run.calls] == ([] if stop == "stop" else [("add", "c1", {"a": 1})])
 
 
+@pytest.mark.parametrize("has_request", [True, False])
+def test_a_reply_of_provider_run_tools_is_read_from_its_response(has_request: bool) -> None:
+    """Indexed attributes have the type of such an item as a name, without arguments and result, or not even that."""
+    search = {"type": "web_search_call", "id": "w1", "status": "completed", "action": {"type": "search", "query": "q"}}
+    lookup = {
+        "type": "mcp_call",
+        "id": "m1",
+        "name": "look",
+        "arguments": '{"a": 1}',
+        "output": "42",
+        "server_label": "s",
+    }
+    spelled: list[dict[str, Any]] = [{"message.role": "assistant", "message.content": "Here it is."}]
+    if has_request:
+        call = {"tool_call.id": "w1", "tool_call.function.name": "web_search_call"}
+        spelled.insert(
+            0, {"message.role": "assistant", **{f"message.tool_calls.0.{key}": value for key, value in call.items()}}
+        )
+    text = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Here it is."}]}
+    response = json.dumps({"object": "response", "output": [search, lookup, text] if has_request else [lookup, text]})
+
+    recorded = calls(span(0, "LLM", llm__output_messages=spelled, output__value=response))
+
+    rows = [(call.name, call.id, call.output) for call in recorded]
+    assert rows == [*([("web_search", "w1", None)] if has_request else []), ("look", "m1", "42")]
+
+
 @pytest.mark.parametrize(
     ("name", "named", "outputs"),
     [("add", True, ["1", "2"]), ("add", False, ["12", None]), ("sub", True, ["12", None])],

@@ -54,7 +54,7 @@ _CONVERSATIONS = names_of(CONVERSATION)
 _EMPTY = frozenset({"", "{}", "[]", "null", "<not serializable>"})
 """Texts that instrumentations write where they have nothing to keep."""
 _SAYS_FAILED = re.compile(r'"(?:status": ?"error"|is_error": ?true)')
-_NAMES_CALLS = re.compile(r"(?:tool|function)[_.]?(?:call|use|name)", re.IGNORECASE)
+_NAMES_CALLS = re.compile(r'(?:tool|function)[_.]?(?:call|use|name)|_call"', re.IGNORECASE)
 """Text of a reply that may have calls."""
 _HAS_INVALID_CALLS = re.compile(r'"invalid_tool_calls": ?\[\{')
 """JSON text of a LangChain message with calls whose arguments are not JSON."""
@@ -164,10 +164,23 @@ def _completed_by(key: str, messages: list[TraceMessage], span: Span, speaker: S
 def _is_better(copy: list[TraceMessage], messages: list[TraceMessage], speaker: Speaker) -> bool:
     """Return whether a copy has more calls than the messages, or says alone which calls they answer."""
     names, copy_names = call_names(messages), call_names(copy)
-    if speaker == "model" and len(copy_names) > len(names) and set(names) <= set(copy_names):
+    if speaker == "model" and _has_more(requests_in(copy), requests_in(messages)):
         return True
     has_names = bool(answers_in(copy)) and not _has_nameless_answer(copy)
     return has_names and _has_nameless_answer(messages) and copy_names == names
+
+
+def _has_more(copies: list[Request], requests: list[Request]) -> bool:
+    """Return whether these are the same calls with more arguments, or with further calls among them."""
+    ids, copy_ids = ({one.id for one in some} - {None} for some in (requests, copies))
+    # A tracer may write the type of an item in place of the name: `web_search_call`.
+    names, copy_names = ({one.name.removesuffix("_call") for one in some} for some in (requests, copies))
+    is_same = names <= copy_names and ids <= copy_ids and (ids or not requests or len(copies) == len(requests))
+    with_arguments, copies_with_arguments = (
+        sum(one.arguments is not ABSENT for one in some) for some in (requests, copies)
+    )
+    has_more = len(copies) > len(requests) or copies_with_arguments > with_arguments
+    return bool(is_same) and has_more and len(copies) >= len(requests)
 
 
 def _matches(calls: list[Request], others: list[Request]) -> list[Request | None]:
