@@ -176,7 +176,7 @@ def _turns_text(messages: Sequence[CaseMessage]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class QuestionEvidence:
     """The document that one question shows, the ids it issues in order, and the images it refers to."""
 
     document: JsonObject
@@ -202,7 +202,7 @@ class EvidenceBuilder:
         self._images = images
         self._calls: dict[tuple[int, bool, bool, bool], tuple[JsonObject, list[Picture], int]] = {}
 
-    def for_call(self, unit: Unit, call: CaseCall, *, all_tools: bool) -> Evidence:
+    def for_call(self, unit: Unit, call: CaseCall, *, all_tools: bool) -> QuestionEvidence:
         """Return the evidence about one call: what led to it, and nothing that came after it.
 
         With `all_tools` it shows every tool, else only those of the call's name.
@@ -221,7 +221,7 @@ class EvidenceBuilder:
         document["call"], _, _ = self._call(call, is_short=False, with_result=False)
         return _evidence(document, pictures)
 
-    def for_unit(self, unit: Unit) -> Evidence:
+    def for_unit(self, unit: Unit) -> QuestionEvidence:
         """Return the evidence about a whole unit: all its calls with their results, and the agent's answer."""
         pictures: list[Picture] = []
         document = self._opening(unit, pictures)
@@ -386,14 +386,14 @@ def _note_left_out(document: JsonObject, name: str, amount: int) -> None:
         document[f"{name}_left_out"] = amount
 
 
-def _evidence(document: JsonObject, pictures: Sequence[Picture]) -> Evidence:
+def _evidence(document: JsonObject, pictures: Sequence[Picture]) -> QuestionEvidence:
     names = ("earlier", "request", "said", "done", "calls", "answer", "tools")
     entries = [entry for name in names for entry in document.get(name, ())]
     ids = [issued["id"] for entry in entries for issued in (entry, *entry.get("calls", ()))]
     if "call" in document:
         ids.append(document["call"]["id"])
     ids += [picture.id for picture in pictures]
-    return Evidence(document, tuple(dict.fromkeys(ids)), tuple(pictures))
+    return QuestionEvidence(document, tuple(dict.fromkeys(ids)), tuple(pictures))
 
 
 def read_image(image: MLLMImage, id: str, access: ImageAccess) -> Picture:

@@ -17,7 +17,7 @@ from typing import Final, Literal, TypeAlias
 from toolgrade._internal.json import JsonObject, canonical_json, short_repr
 from toolgrade._internal.model import Model
 from toolgrade.errors import InvalidDataError, JudgeError, JudgeOutcome
-from toolgrade.judge.evidence import Evidence
+from toolgrade.judge.evidence import QuestionEvidence
 from toolgrade.judge.protocol import Decision, ImagePart, Message, Prompt, Reply, Verdict
 
 VERSION: Final = "2"
@@ -87,7 +87,7 @@ _REMINDER = (
 )
 
 
-def prompt_for(criterion: Criterion, evidence: Evidence, *, sample: int = 0) -> Prompt:
+def prompt_for(criterion: Criterion, evidence: QuestionEvidence, *, sample: int = 0) -> Prompt:
     """Return the prompt for one question about some evidence; `sample` counts from 0 where it is asked repeatedly."""
     question = _QUESTIONS[criterion]
     nonce = secrets.token_hex(8)  # text in the record cannot contain a marker that is drawn only now
@@ -119,7 +119,7 @@ def enclosed(document: JsonObject) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _user_message(text: str, evidence: Evidence) -> Message:
+def _user_message(text: str, evidence: QuestionEvidence) -> Message:
     parts: list[str | ImagePart] = [text]
     for picture in evidence.pictures:
         parts += [f"Image {picture.id} of the record, which is data too:", ImagePart(url=picture.url)]

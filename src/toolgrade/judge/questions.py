@@ -22,7 +22,7 @@ from toolgrade.errors import InvalidDataError, JudgeOutcome
 from toolgrade.expect.json_schema import Schemas, Violation
 from toolgrade.judge.canary import canary_prompts, check_canaries
 from toolgrade.judge.cost import add_costs, add_usage
-from toolgrade.judge.evidence import CaseCall, Evidence, EvidenceBuilder, Unit
+from toolgrade.judge.evidence import CaseCall, EvidenceBuilder, QuestionEvidence, Unit
 from toolgrade.judge.judge import Judge, JudgeLike, PromptResult
 from toolgrade.judge.prompts import VERSION, Criterion, prompt_for
 from toolgrade.judge.protocol import Decision, Prompt, Verdict
@@ -47,7 +47,7 @@ class JudgeQuestion:
 
     unit: int
     judged: QuestionResult
-    evidence: Evidence | None = None
+    evidence: QuestionEvidence | None = None
     violations: tuple[Violation, ...] = ()
     missing: tuple[str, ...] = ()
 
@@ -188,7 +188,7 @@ def _prompts(judge: Judge, questions: Sequence[JudgeQuestion]) -> list[Prompt]:
     """
     prompts: list[Prompt] = []
     characters = 0
-    open_questions: list[tuple[Criterion, Evidence]] = [
+    open_questions: list[tuple[Criterion, QuestionEvidence]] = [
         (question.judged.criterion, question.evidence) for question in questions if question.evidence is not None
     ]
     for criterion, evidence in open_questions:

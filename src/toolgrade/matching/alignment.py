@@ -251,7 +251,7 @@ class PairDetails(NamedTuple):
 
 _NO_DETAILS: Final = PairDetails()
 
-Evidence: TypeAlias = "tuple[bytes, bytes] | PairDetails"
+PairEvidence: TypeAlias = "tuple[bytes, bytes] | PairDetails"
 """What a pair shows: two argument objects, serialized by `marshal`, in which nothing else matters; or the details,
 where a matcher, which may be the code of a user, had to be asked."""
 
@@ -288,7 +288,7 @@ class Matching(_Scores):
     pairs: Mapping[int, int]
     out_of_order: Mapping[int, int]
     ratios: Mapping[int, Ratio]
-    evidence: Mapping[int, Evidence]
+    evidence: Mapping[int, PairEvidence]
     breaks: Mapping[int, Breaks]
     missing: Sequence[int]
     unexpected: Sequence[int]

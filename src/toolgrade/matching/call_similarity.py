@@ -23,7 +23,7 @@ from operator import eq
 from typing import Any, Final, NamedTuple
 
 from toolgrade._internal.json import REDACTED
-from toolgrade.matching.alignment import CallItem, Evidence, PairDetails
+from toolgrade.matching.alignment import CallItem, PairDetails, PairEvidence
 from toolgrade.matching.argument_pattern import ONE, ZERO, Mismatches, Ratio, Template, fits, is_pattern
 from toolgrade.matching.json_compare import (
     ABSENT,
@@ -170,7 +170,7 @@ class CallScores:
 
     # Differences
 
-    def evidence(self, e: int, c: int, ratio: Ratio) -> Evidence | None:
+    def evidence(self, e: int, c: int, ratio: Ratio) -> PairEvidence | None:
         """Return what a pair of this similarity shows, in a form that no later change of the case can reach."""
         if self.plain:
             if ratio == ONE:

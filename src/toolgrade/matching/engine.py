@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from toolgrade.matching.alignment import NOTHING, Breaks, CallItem, Evidence, Matching, Partners
+from toolgrade.matching.alignment import NOTHING, Breaks, CallItem, Matching, PairEvidence, Partners
 from toolgrade.matching.any_order import Board, in_any_order, positions_left, total
 from toolgrade.matching.argument_pattern import ONE
 
@@ -182,11 +182,11 @@ def _empty_slots(board: Board, every: Partners) -> tuple[tuple[int, ...], tuple[
     return tuple(required), tuple(positions_left(empty, required))
 
 
-def _evidence(board: Board, partners: Partners) -> dict[int, Evidence]:
+def _evidence(board: Board, partners: Partners) -> dict[int, PairEvidence]:
     """Return what the pairs show that are not equal, or not sure to be equal in all that matters."""
     if board.sides.plain:
         partners = {slot: pair for slot, pair in partners.items() if pair[1] != ONE}
-    evidence: dict[int, Evidence] = {}
+    evidence: dict[int, PairEvidence] = {}
     for slot, (call, ratio) in partners.items():
         detail = board.sides.evidence(board.best_pattern(slot, call)[0] if board.slots else slot, call, ratio)
         if detail is not None:
