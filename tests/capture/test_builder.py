@@ -531,6 +531,23 @@ def test_the_request_that_a_recorder_names_wins() -> None:
     assert [(handoff.call, handoff.to_agent) for handoff in run.handoffs] == [(1, "Bob")]
 
 
+def test_of_several_requests_the_nearest_that_fits_is_chosen() -> None:
+    """One with equal arguments comes before a nearer one with others, then one that has not run before a newer one."""
+    builder = RunBuilder()
+    near, far, last = slow(1, "c1"), slow(2, "c1"), slow(3, "c1")
+    for request in (far, near, last):
+        builder.model_asked([request])
+    chosen = [
+        builder.tool_started(key, "slow", {"x": x}, call_id="c1", request=[near, far])
+        for key, x in (("t1", 2), ("t2", 9), ("t3", 2))
+    ]
+
+    assert chosen[0] is chosen[2] is far
+    assert chosen[1] is near
+    assert [call.execution and call.execution.attempts for call in builder.build().calls] == [2, 1, 1]
+    assert builder.tool_started("t4", "slow", {"x": 1}, request=[]) is None
+
+
 def test_arguments_and_outputs_without_content_are_unset() -> None:
     """Content of the tool span completes the message."""
     builder = builder_of(Request("slow", ABSENT, "c1"), Request("slow", ABSENT, "c2"))

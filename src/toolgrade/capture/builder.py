@@ -209,17 +209,20 @@ class RunBuilder:
         if outer is self._root and self._input is None:
             self._input, self._input_parts = run.input, list(run.input_parts or ()) or None
         self.offered(run.available_tools or (), scope=scope, all_known=False)
-        for warning in run.warnings:
-            self.warn(warning)
+        self.warnings += [warning for warning in run.warnings if warning not in self.warnings]
         records = self._add_history(run.calls, outer, branch)
+        self._add_handoffs(run, records)
+        return [record.handle for record in records if record.handle is not None]
+
+    def _add_handoffs(self, run: Run, records: Sequence[CallRecord]) -> None:
+        """Add the hand-offs of an earlier run, with the records of its calls."""
         for handoff in run.handoffs:
             if handoff.call is None:
                 self._unmatched_handoffs.append(handoff.to_agent)
             else:
                 records[handoff.call].is_handoff, records[handoff.call].handoff_to = True, handoff.to_agent
-        for index in run.failed_handoffs or ():
+        for index in run.failed_handoffs:
             records[index].is_handoff = records[index].handoff_failed = True
-        return [record.handle for record in records if record.handle is not None]
 
     def _add_history(self, calls: Iterable[ToolCall], outer: CallRecord, branch: Key | None) -> list[CallRecord]:
         """Add the calls of an earlier run; those of one step are of one message."""
@@ -334,12 +337,8 @@ class RunBuilder:
         outer.last_messages[branch] = self._messages
         if agent is not None:
             agent = self._text(agent, "agent")
-        wrong = 0
-        problem = ""
         for index, request in enumerate(requests):
             if not isinstance(request, Request):
-                problem = problem or f"requests[{index}] must be a Request, got {short_repr(request)}"
-                wrong += 1
                 continue
             self._check_request(request)
             # An approval and the call that it allows are one call, which stands where the call stands.
@@ -355,8 +354,15 @@ class RunBuilder:
                 call.source = f"{source}.tool_calls[{index}]"
             self._add(call, inner)
             self._by_request[id(request)] = call
-        if wrong:  # one warning: a text by mistake has as many requests as letters
-            self.warn(f"{problem}; {plural(wrong, 'request')} left out")
+        self._warn_of_others(requests)
+
+    def _warn_of_others(self, requests: Iterable[object]) -> None:
+        """Warn of what is not a request, once: a text by mistake has as many items as letters."""
+        others = [(index, item) for index, item in enumerate(requests) if not isinstance(item, Request)]
+        if others:
+            index, item = others[0]
+            problem = f"requests[{index}] must be a Request, got {short_repr(item)}"
+            self.warn(f"{problem}; {plural(len(others), 'request')} left out")
 
     def model_ran_in(self, scope: Branch, requests: Iterable[Request], *, agent: str | None = None) -> None:
         """Record the branch that a model ran in, if this became known only after its message.
@@ -440,40 +446,48 @@ class RunBuilder:
             at: Time of the start.
 
         Returns:
-            The request that it carries out; `None` of a call by code.
+            The request that it carries out; `None` of a call by code without one.
         """
         self._messages += 1
         spec = tool if isinstance(tool, ToolSpec) else None
         name = self._name(tool if spec is None else spec.name)
         call_id, agent = self._text(call_id, "id", name) or None, self._text(agent, "agent", name)
         received = self._json_object(arguments, "arguments", name)
-        call = self._call_of(request)
-        if call is None and not isinstance(request, Request):
-            candidates = self._candidates(request, scope, call_id)
-            call = requested_call(candidates, name, received, call_id, is_named=request is not None)
-        if call is None:
-            call = self._call_by_code(name, scope, call_id, request)
-            if received is None:
-                call.add_not_captured("input_parameters")
-        elif request is not None and call.name != name:
+        call = (
+            self._call_of(request)
+            or self._find_call(name, received, request, scope, call_id)
+            or self._call_by_code(name, received, request, scope, call_id)
+        )
+        if request is not None and call.name != name:
             self.warn(f"the model requested {call.name!r} (id {call.id!r}), and {name!r} was executed in its place")
             call.name = name
         call.agent = call.agent or agent
         if spec is not None:
-            call.type, call.server = call.type or spec.type, call.server or spec.server
-            if spec.input_schema is not None and received is not None:
-                received = _without_injected(received, call, spec.input_schema)
+            received = _with_spec(call, spec, received)
         if key in self._by_key:
             self.warn(f"two executions have the key {key!r}; later observations of the first go to the second")
-        execution = Attempt(key, received, at)
-        call.executions += (execution,)
-        self._by_key[key] = call, execution
+        attempt = Attempt(key, received, at)
+        call.executions += (attempt,)
+        self._by_key[key] = call, attempt
         return call.handle
 
-    def _call_by_code(self, name: str, scope: Key | Branch | None, call_id: str | None, request: object) -> CallRecord:
+    def _find_call(
+        self, name: str, received: JsonObject | None, request: object, scope: Key | Branch | None, call_id: str | None
+    ) -> CallRecord | None:
+        """Return the call of an execution whose request is not known, `None` if no model requested it."""
+        if isinstance(request, Request):
+            return None
+        candidates = self._candidates(request, scope, call_id)
+        return requested_call(candidates, name, received, call_id, is_named=request is not None)
+
+    def _call_by_code(
+        self, name: str, received: JsonObject | None, request: object, scope: Key | Branch | None, call_id: str | None
+    ) -> CallRecord:
         """Add the call of an execution that no model requested."""
         outer, branch = self._scope(scope)
         call = CallRecord(name, (self._messages, 0), outer, CallOrigin.CODE, id=call_id, branch=branch)
+        if received is None:
+            call.add_not_captured("input_parameters")
         if isinstance(request, Request):
             call.id, call.source, call.handle = call_id or request.id or None, request.source or None, request
             self._by_request[id(request)] = call
@@ -838,11 +852,14 @@ def _outcome_of(error: str | None) -> Outcome:
     return Outcome.OK if error is None else Outcome.ERROR
 
 
-def _without_injected(arguments: JsonObject, call: CallRecord, schema: JsonObject) -> JsonObject:
-    """Return those arguments that the request of a call has, or that the JSON Schema of its tool declares."""
-    declared = schema.get("properties")
+def _with_spec(call: CallRecord, spec: ToolSpec, received: JsonObject | None) -> JsonObject | None:
+    """Add what is known of a tool to its call; return the arguments without those that its framework added."""
+    call.type, call.server = call.type or spec.type, call.server or spec.server
+    if spec.input_schema is None or received is None:
+        return received
+    declared = spec.input_schema.get("properties")
     names = {*(declared if isinstance(declared, Mapping) else ()), *call.requested_object}
-    return {name: value for name, value in arguments.items() if name in names}
+    return {name: value for name, value in received.items() if name in names}
 
 
 def _is_unresolved(call: CallRecord) -> bool:

@@ -70,7 +70,7 @@ def _with_successful_attempt_last(call: CallRecord, state: RunState) -> CallReco
     This holds only in a run that succeeded, in which nothing waits. A workflow may begin a step twice at the same time:
     one pass then succeeds, and the other one is left waiting.
     """
-    if not state.succeeded or call.last_outcome in (Outcome.OK, Outcome.ERROR):
+    if len(call.executions) < 2 or not state.succeeded or call.last_outcome in (Outcome.OK, Outcome.ERROR):  # noqa: PLR2004 - nothing to choose
         return call
     successful = [execution for execution in call.executions if execution.outcome is Outcome.OK]
     if not successful:
@@ -80,14 +80,13 @@ def _with_successful_attempt_last(call: CallRecord, state: RunState) -> CallReco
 
 
 def _build_call(call: CallRecord, state: RunState, step: int | None) -> ToolCall:
-    if len(call.executions) > 1:
-        call = _with_successful_attempt_last(call, state)
+    call = _with_successful_attempt_last(call, state)
     last = call.executions[-1] if call.executions else _NO_EXECUTION
     status = _status(call, state)
     output = _output(last, call.result or _NO_RESULT) if status is _OK else ABSENT
     # What the tool received comes before what the model requested: a person may have edited the arguments.
     arguments = call.requested_object if last.arguments is None else last.arguments
-    missing = _not_captured(call, output) if output is ABSENT or call.not_captured else []
+    missing = _not_captured(call, output)
     execution = _execution_fields(call, last, status, output, arguments)
     if step is not None:
         execution["step"] = step
@@ -195,6 +194,8 @@ _NO_RESULT: Final = ModelResult(ABSENT, failed=False)
 
 def _not_captured(call: CallRecord, output: object) -> list[str]:
     """Return the fields that no observation of the call contained."""
+    if output is not ABSENT and not call.not_captured:
+        return []
     missing = list(call.not_captured)
     if "input_parameters" in missing and (call.last or _NO_EXECUTION).arguments is not None:
         missing.remove("input_parameters")

@@ -27,11 +27,15 @@ def requested_call(
     requests = (_with_name(candidates, name) or candidates) if is_named else _of_newest_message(candidates, name)
     if call_id and len(requests) == 1:  # most executions; to compare the arguments takes long
         return requests[0]
-    similar = _with_arguments(requests, arguments)
+    return _best(requests, _with_arguments(requests, arguments), has_id=bool(call_id))
+
+
+def _best(requests: list[CallRecord], similar: list[CallRecord], *, has_id: bool) -> CallRecord | None:
+    """Return the request that an execution carries out; `similar` are those with its arguments."""
     # A person may have edited the arguments, so a request that has not run matches with any.
-    unchecked = requests if call_id else _without_result(requests)
+    unchecked = requests if has_id else _without_result(requests)
     # Without an id, a second execution after a success is a call that a program makes.
-    attempts = (similar or requests) if call_id else [call for call in similar if not call.has_succeeded]
+    attempts = (similar or requests) if has_id else [call for call in similar if not call.has_succeeded]
     choices = _not_started(similar) or _failed(similar) or _not_started(unchecked) or in_newest_message(attempts)[-1:]
     return choices[0] if choices else None
 

@@ -59,10 +59,10 @@ def as_judge(model: BaseChatModel) -> TextModel:
     """
     if not isinstance(model, BaseChatModel):
         raise ConfigurationError(f"as_judge needs a chat model of LangChain, got {type(model).__name__}")
-    return _ModelJudge(model)
+    return _ChatModelJudge(model)
 
 
-class _ModelJudge:
+class _ChatModelJudge:
     def __init__(self, model: BaseChatModel) -> None:
         self._model = model
 

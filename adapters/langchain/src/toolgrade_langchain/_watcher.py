@@ -368,9 +368,9 @@ class CallbackWatcher:
                 return call
         for messages in self._nearest_messages(node):
             calls = [entry.answered_by(call_id) for entry in reversed(messages)]
-            known = [call for call in calls if call is not None]
-            if known:
-                return next((call for call in known if not call.is_answered), known[0])
+            matching = [call for call in calls if call is not None]
+            if matching:
+                return next((call for call in matching if not call.is_answered), matching[0])
         return None
 
     def _nearest_messages(self, node: Node) -> Iterator[Sequence[ModelMessage]]:

@@ -208,13 +208,13 @@ class OpenRequests:
         arguments: dict[str, Any],
         scope: str | None,
         call_id: str | None = None,
-        known: Request | None = None,
+        assumed: Request | None = None,
     ) -> tuple[Request | None, str]:
         """Return the request that a tool carries out, if it is known, and a warning, which may be empty."""
         candidates = [request for request in self._requests if request.may_start(name, scope, call_id)]
         here = current_branch()
         repeated = self._repeated(here, candidates, name, arguments, is_nested=scope is not None)
-        request, warning = repeated.request if repeated else known, ""
+        request, warning = repeated.request if repeated else assumed, ""
         if request is None:
             request, warning = self._choose(here, candidates, execution, arguments)
         if here.step is not None:

@@ -56,10 +56,10 @@ def as_judge(llm: LLM) -> TextModel:
     """
     if not isinstance(llm, LLM):
         raise ConfigurationError(f"as_judge needs a model of LlamaIndex, got {type(llm).__name__}")
-    return _ModelJudge(llm)
+    return _LLMJudge(llm)
 
 
-class _ModelJudge:
+class _LLMJudge:
     def __init__(self, llm: LLM) -> None:
         self._llm = llm
 

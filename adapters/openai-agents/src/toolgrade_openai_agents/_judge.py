@@ -47,10 +47,10 @@ def as_judge(model: Model, *, settings: ModelSettings | None = None) -> TextMode
             f"as_judge needs a model object of OpenAI Agents, got {type(model).__name__}; "
             "pass the name of an OpenAI model as judge= itself"
         )
-    return _ModelJudge(model, settings or ModelSettings())
+    return _SDKModelJudge(model, settings or ModelSettings())
 
 
-class _ModelJudge:
+class _SDKModelJudge:
     def __init__(self, model: Model, settings: ModelSettings) -> None:
         self._model = model
         self._settings = settings

@@ -80,7 +80,7 @@ class SameId:
     result: Any = None
 
     @property
-    def known(self) -> list[Request]:
+    def of_tools(self) -> list[Request]:
         """Those whose agent has the tool."""
         return [request for request in self.requests if request not in self.unknown]
 

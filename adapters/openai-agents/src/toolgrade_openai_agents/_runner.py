@@ -111,7 +111,7 @@ _FAILURE_MODULES: Final = ("agents.tool", "agents.run_internal.tool_execution")
 """The modules that call it, each by a name of its own."""
 
 
-class _Replacement:
+class _RunnerReplacement:
     """Replaces the SDK's runner and the functions to be observed while a recorder or a run uses them."""
 
     def __init__(self) -> None:
@@ -149,7 +149,7 @@ class _Replacement:
                 self._undo.pop()()
 
 
-replacement: Final = _Replacement()
+replacement: Final = _RunnerReplacement()
 """Acquired by each attached recorder and each observed run, since a run may outlast the block that it began in."""
 
 

@@ -396,7 +396,7 @@ class RunWatcher:
         succeeded = ran or same.has_run or is_accepted_handoff(answer)
         self.builder.result_shown(
             answer.content,
-            request=same.known or None,
+            request=same.of_tools or None,
             call_id=answer.call_id,
             name=answer.name,
             scope=self.place,
