@@ -39,7 +39,7 @@ class MessageCall:
     """
 
     request: Request
-    message: ModelMessage
+    message: LoggedMessage
     is_running: bool = False
     is_answered: bool = False
     suspended: str | None = None
@@ -56,7 +56,7 @@ class MessageCall:
 
 
 @dataclass(slots=True, eq=False)
-class ModelMessage:
+class LoggedMessage:
     """A message in which a model requested calls, or answered.
 
     Attributes:
@@ -90,24 +90,24 @@ class MessageLog:
 
     def __init__(self) -> None:
         """Begin without messages."""
-        self.messages: dict[str | int | None, list[ModelMessage]] = {}
+        self.messages: dict[str | int | None, list[LoggedMessage]] = {}
         """The model messages of each scope."""
         self.state_ids: set[str] = set()
         """Ids of the messages in the state of the graph."""
         self.is_resumed = False
         """The run went on in another root, so what encloses equal messages of one graph differs."""
-        self.newest_in_state: ModelMessage | None = None
+        self.newest_in_state: LoggedMessage | None = None
         """The newest model message at the top level that is part of the state."""
-        self._by_id: dict[str, list[ModelMessage | None]] = {}
-        self._by_object: dict[int, tuple[BaseMessage, ModelMessage | None]] = {}
-        self._by_value: dict[_Value, list[ModelMessage]] = {}
+        self._by_id: dict[str, list[LoggedMessage | None]] = {}
+        self._by_object: dict[int, tuple[BaseMessage, LoggedMessage | None]] = {}
+        self._by_value: dict[_Value, list[LoggedMessage]] = {}
         self._history: Counter[_Value] = Counter()
 
     # Messages
 
-    def add(self, message: AIMessage | None, requests: list[Request], place: Surroundings) -> ModelMessage:
+    def add(self, message: AIMessage | None, requests: list[Request], place: Surroundings) -> LoggedMessage:
         """Add a new model message, and return its entry."""
-        entry = ModelMessage(requests, place.branch, place.around)
+        entry = LoggedMessage(requests, place.branch, place.around)
         entry.calls += [MessageCall(request, entry) for request in requests if request.type is ToolCallType.FUNCTION]
         self.messages.setdefault(place.branch.scope, []).append(entry)
         if message is not None:
@@ -115,7 +115,7 @@ class MessageLog:
             self.connect(message, entry)
         return entry
 
-    def connect(self, message: BaseMessage, entry: ModelMessage | None) -> None:
+    def connect(self, message: BaseMessage, entry: LoggedMessage | None) -> None:
         """Note that a message is the one of this entry; `None` for one without an entry."""
         self._by_object[id(message)] = message, entry
         if message.id:
@@ -154,7 +154,7 @@ class MessageLog:
         self.connect(message, None)
         return True
 
-    def entry_of(self, message: BaseMessage, place: Surroundings) -> ModelMessage | None:
+    def entry_of(self, message: BaseMessage, place: Surroundings) -> LoggedMessage | None:
         """Return the entry of a noted message; of several with one id, that nearest to a place."""
         if id(message) in self._by_object:
             return self._by_object[id(message)][1]
@@ -168,7 +168,7 @@ class MessageLog:
 
     def original_of(
         self, message: AIMessage, place: Surroundings, *, earlier: int, is_newest: bool, removed: Sequence[BaseMessage]
-    ) -> ModelMessage | None:
+    ) -> LoggedMessage | None:
         """Return the entry that a message without one copies or replaces, `None` if the message is new.
 
         Args:
@@ -194,7 +194,7 @@ class MessageLog:
 
     def _replaced_by(
         self, ids: AbstractSet[str | None], place: Surroundings, removed: Sequence[BaseMessage]
-    ) -> ModelMessage | None:
+    ) -> LoggedMessage | None:
         """Return the newest removed message with calls of these ids of which none was executed or answered."""
         entries = [self.entry_of(AIMessage("", id=item.id), place) for item in removed]
         for entry in reversed(self.messages.get(place.branch.scope, ())):

@@ -26,7 +26,7 @@ from toolgrade.cases import Run, RunStatus
 from toolgrade_langchain import _states
 from toolgrade_langchain._errors import error_text
 from toolgrade_langchain._handovers import HandOvers
-from toolgrade_langchain._message_log import MessageCall, MessageLog, ModelMessage, Surroundings, calls_of, contains
+from toolgrade_langchain._message_log import LoggedMessage, MessageCall, MessageLog, Surroundings, calls_of, contains
 from toolgrade_langchain._messages import add_question
 
 _THREAD_KEYS: Final = ("thread_id", "session_id", "conversation_id")
@@ -196,7 +196,7 @@ class Node:
     has_steps: bool = False
     inputs: object = None
     state_messages: list[AIMessage] = field(default_factory=list)
-    messages: list[ModelMessage] = field(default_factory=list)
+    messages: list[LoggedMessage] = field(default_factory=list)
     request: MessageCall | None = None
     executed: list[MessageCall] = field(default_factory=list)
     limit: str | None = None

@@ -21,8 +21,8 @@ from toolgrade.cases import RunStatus
 from toolgrade_langchain import _errors, _messages, _results, _states
 from toolgrade_langchain._handovers import DESTINATION, HandOver, targets_of
 from toolgrade_langchain._message_log import (
+    LoggedMessage,
     MessageCall,
-    ModelMessage,
     Repetitions,
     Surroundings,
 )
@@ -221,7 +221,7 @@ class CallbackWatcher:
 
         Calls of a graph inside the graph of the node do not count: they may be of tools that do not exist.
         """
-        entry: ModelMessage | None = None
+        entry: LoggedMessage | None = None
         for message in messages:
             if isinstance(message, AIMessage):
                 entry = node.recording.log.entry_of(message, node.place)
@@ -235,7 +235,7 @@ class CallbackWatcher:
     def _mark_structured(node: Node, calls: Iterable[MessageCall]) -> None:
         node.recording.builder.structured_answer([call.request for call in calls if call.request.id is not None])
 
-    def _add_entry(self, node: Node, message: AIMessage | None, requests: list[Request]) -> ModelMessage:
+    def _add_entry(self, node: Node, message: AIMessage | None, requests: list[Request]) -> LoggedMessage:
         """Add a new model message to the log, and to the runs around it."""
         entry = node.recording.log.add(message, requests, node.place)
         for run in node.around():
@@ -258,7 +258,7 @@ class CallbackWatcher:
         """Note the messages of the last turn in an output, of which at least one may be new."""
         log = node.recording.log
         removed = [message for message in messages if message.type == "remove"]
-        newest: ModelMessage | None = None
+        newest: LoggedMessage | None = None
         last = _states.newest_of(messages)
         repetitions = Repetitions()
         for message in _states.last_turn(messages):
@@ -278,7 +278,7 @@ class CallbackWatcher:
                     newest = self._entry(node, message, place, earlier=earlier, is_newest=is_newest, removed=removed)
                 repetitions.add(message)
 
-    def _add_new_result(self, node: Node, message: ToolMessage, entry: ModelMessage | None) -> None:
+    def _add_new_result(self, node: Node, message: ToolMessage, entry: LoggedMessage | None) -> None:
         """Note a result in the output of a node, unless it is known."""
         log = node.recording.log
         if not log.has(message) and not log.is_history(message):
@@ -313,7 +313,7 @@ class CallbackWatcher:
         earlier: int,
         is_newest: bool,
         removed: Sequence[BaseMessage],
-    ) -> ModelMessage | None:
+    ) -> LoggedMessage | None:
         """Return the entry of a model message in an output that is not noted, a new one if it copies none."""
         recording, builder, scope = node.recording, node.recording.builder, node.scope
         log = recording.log
@@ -340,7 +340,7 @@ class CallbackWatcher:
         return entry
 
     def _add_result(
-        self, node: Node, message: ToolMessage, entry: ModelMessage | None, *, reformatted: bool = False
+        self, node: Node, message: ToolMessage, entry: LoggedMessage | None, *, reformatted: bool = False
     ) -> None:
         """Note a result that the model is shown, of a call in a message if that is known."""
         result = _results.result_of(message)
@@ -373,7 +373,7 @@ class CallbackWatcher:
                 return next((call for call in matching if not call.is_answered), matching[0])
         return None
 
-    def _nearest_messages(self, node: Node) -> Iterator[Sequence[ModelMessage]]:
+    def _nearest_messages(self, node: Node) -> Iterator[Sequence[LoggedMessage]]:
         """Yield the model messages that may have requested what happens at a node, the nearest first."""
         log, place = node.recording.log, node.place
         messages = log.messages.get(node.scope, ())
@@ -391,7 +391,7 @@ class CallbackWatcher:
         yield messages
 
     @staticmethod
-    def _state_entries(run: Node, place: Surroundings) -> Sequence[ModelMessage]:
+    def _state_entries(run: Node, place: Surroundings) -> Sequence[LoggedMessage]:
         """Return the newest model messages in the input of a run."""
         entries = [run.recording.log.entry_of(message, place) for message in run.state_messages]
         return [entry for entry in entries if entry is not None]
@@ -424,7 +424,7 @@ class CallbackWatcher:
     def _add_new_results(self, node: Node, messages: Sequence[BaseMessage]) -> None:
         """Note the results among the messages that a model is shown, of the calls of its own last message."""
         log = node.recording.log
-        entry: ModelMessage | None = None
+        entry: LoggedMessage | None = None
         for message in _states.newest_round(messages):
             if isinstance(message, AIMessage):
                 if log.is_history(message):

@@ -28,7 +28,7 @@ _OVERTAKEN: Final = "another handoff of the same message was carried out"
 
 
 @dataclass(frozen=True)
-class _Handoff:
+class _PendingHandoff:
     """A handoff whose tool has returned; the next step shows whether control passed."""
 
     key: Key
@@ -50,7 +50,7 @@ class AgentSteps:
         """Begin without steps; `type_of` returns the type of a tool by its name, where the tools are known."""
         self.builder = builder
         self._type_of = type_of
-        self._handoffs: dict[Branch, list[_Handoff]] = {}
+        self._handoffs: dict[Branch, list[_PendingHandoff]] = {}
 
     def model_answered(self, output: AgentOutput, place: Branch, *, can_hand_over: bool) -> None:
         """Record an answer of the model of an agent, with or without requests for calls.
@@ -93,7 +93,7 @@ class AgentSteps:
         result = result_of(event.tool_output, raised)
         target = _target_of(event.tool_kwargs) if is_handoff else None
         if target is not None and result.error is None:
-            self._handoffs.setdefault(place, []).append(_Handoff(key, target, result, at))
+            self._handoffs.setdefault(place, []).append(_PendingHandoff(key, target, result, at))
             return
         self._end(key, result, at)
         if is_handoff:

@@ -187,8 +187,8 @@ def run_of(messages: Iterable[tuple[str, NeutralMessage]], path: str, notes: Not
 
 def _read(
     messages: Iterable[tuple[str, NeutralMessage]], path: str, notes: Notes, handoff_names: Collection[str]
-) -> _Reading:
-    reading = _Reading(notes, frozenset(handoff_names))
+) -> _Transcription:
+    reading = _Transcription(notes, frozenset(handoff_names))
     for place, message in messages:
         if isinstance(message, ModelMessage):
             reading.add_model_message(message)
@@ -206,7 +206,7 @@ def _read(
     return reading
 
 
-class _Reading:
+class _Transcription:
     """What the messages so far add up to."""
 
     def __init__(self, notes: Notes, handoff_names: frozenset[str]) -> None:
