@@ -194,17 +194,18 @@ class CallBuilder:
 
 def _details(call: RecordedCall, status: CallStatus, output: object) -> JsonObject:
     """Return the fields of an execution that not every call has."""
-    answer, request = call.answer, call.request
-    fields: JsonObject = {
-        "source": request.source,
-        "server": request.server,
-        "agent": call.agent,
-        "error": None if status is _OK else _error(call, status),
-        "requested_parameters": call.requested if call.is_invalid else None,
-        "model_output": None if call.content is output else _model_output(call.content, output),
-        "artifact": None if answer is None else answer.artifact,
-        "not_captured": (_not_captured(call, output) or None) if output is ABSENT or call.not_captured else None,
-    }
+    fields: JsonObject = {"source": call.request.source}
+    if status is not _OK:
+        fields["error"] = _error(call, status)
+    if call.is_invalid:
+        fields["requested_parameters"] = call.requested
+    if call.content is not output:
+        fields["model_output"] = _model_output(call.content, output)
+    if call.answer is not None and call.answer.artifact is not None:
+        fields["artifact"] = call.answer.artifact
+    if output is ABSENT or call.not_captured:
+        fields["not_captured"] = _not_captured(call, output) or None
+    fields |= {"server": call.request.server, "agent": call.agent}
     return drop_none(fields)
 
 

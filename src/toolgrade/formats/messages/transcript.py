@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, Literal, TypeAlias
 
-from toolgrade._internal.json import short_repr
+from toolgrade._internal.json import JsonObject, short_repr
 from toolgrade._internal.model import drop_none
 from toolgrade.calls import ToolCallType, ToolSpec, read_tool_spec
 from toolgrade.capture import Request
@@ -254,7 +254,8 @@ class _Transcription:
 
     def add_user_input(self, user: UserInput) -> None:
         """Add a message of the user."""
-        self.flush_answers()
+        if self._late_answers:
+            self.flush_answers()
         self._round_is_over = True
         if not self.exchanges or self.exchanges[-1].has_agent:
             self.exchanges.append(_Exchange())
@@ -262,7 +263,8 @@ class _Transcription:
 
     def add_model_message(self, message: ModelMessage) -> None:
         """Add a message of the model."""
-        self.flush_answers()
+        if self._late_answers:
+            self.flush_answers()
         if not self.exchanges:
             self.exchanges.append(_Exchange())
         exchange = self.exchanges[-1]
@@ -441,7 +443,7 @@ class _Transcription:
             "usage": self._usage,
             "warnings": list(self.notes.warnings),
         }
-        run = Run.from_valid({name: value for name, value in fields.items() if value not in (None, [], {})})
+        run = Run(**{name: value for name, value in fields.items() if value not in (None, [], {})})
         return Transcript(format, run, self.exchanges)
 
     def _status(self, end: RunStatus) -> RunStatus:
@@ -461,13 +463,13 @@ class _Transcription:
         text = inputs[number - 1].text if inputs else ""
         return {"input": text or None, "input_parts": parts}
 
-    def _dialogue(self) -> list[Turn]:
+    def _dialogue(self) -> list[JsonObject]:
         """Return the turns of the user and the agent."""
-        turns: list[Turn] = []
+        turns: list[JsonObject] = []
         for exchange in self.exchanges:
             if exchange.user_inputs:
-                turns.append(Turn.from_valid({"role": "user", "content": exchange.input or ""}))
-            turns += [Turn.from_valid({"role": "assistant", "content": text}) for text in exchange.texts]
+                turns.append({"role": "user", "content": exchange.input or ""})
+            turns += [{"role": "assistant", "content": text} for text in exchange.texts]
         return turns
 
     def _turns(self) -> dict[RecordedCall, int]:
