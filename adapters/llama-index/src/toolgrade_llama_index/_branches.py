@@ -11,7 +11,7 @@ import asyncio
 import copy
 import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import count
@@ -181,8 +181,9 @@ class _OpenRequest:
 class OpenRequests:
     """The requests of models outside of agents that may still be executed."""
 
-    def __init__(self) -> None:
-        """Begin without requests."""
+    def __init__(self, warn: Callable[[str], None]) -> None:
+        """Begin without requests; `warn` adds a warning to the run."""
+        self._warn = warn
         self._requests: list[_OpenRequest] = []
         self._running: dict[str, _OpenRequest] = {}
         self._step_calls: dict[str, tuple[_CodeCall, ProgramBranch | None]] = {}
@@ -209,26 +210,24 @@ class OpenRequests:
         scope: str | None,
         call_id: str | None = None,
         assumed: Request | None = None,
-    ) -> tuple[Request | None, str]:
-        """Return the request that a tool carries out, if it is known, and a warning, which may be empty."""
+    ) -> Request | None:
+        """Return the request that a tool carries out; `None` if it is not known."""
         candidates = [request for request in self._requests if request.may_start(name, scope, call_id)]
         here = current_branch()
         repeated = self._repeated(here, candidates, name, arguments, is_nested=scope is not None)
-        request, warning = repeated.request if repeated else assumed, ""
-        if request is None:
-            request, warning = self._choose(here, candidates, execution, arguments)
+        request = repeated.request if repeated else assumed or self._choose(here, candidates, execution, arguments)
         if here.step is not None:
             request = request or Request(name, id=call_id)
             repeated = repeated or _CodeCall(request, name, _copy(arguments), scope is not None)
             self._step_calls[execution] = repeated, here.step
             if repeated not in here.step.calls:
                 here.step.calls.append(repeated)
-        return request, warning.format(name=name)
+        return request
 
     def _choose(
         self, here: ProgramBranch, candidates: list[_OpenRequest], execution: str, arguments: dict[str, Any]
-    ) -> tuple[Request | None, str]:
-        """Return the one of these requests that an execution carries out, and a warning."""
+    ) -> Request | None:
+        """Return the one of these requests that an execution carries out, `None` if none is likely."""
         distances = {key: distance for distance, key in enumerate(here.lineage())}
         own: list[tuple[int, _OpenRequest]] = []
         inner: list[tuple[int, _OpenRequest]] = []
@@ -240,17 +239,27 @@ class OpenRequests:
                 inner.append((len(distances), request))
             else:
                 other.append((0, request))
-        chosen, warning = _best([*own, *inner], arguments), ""
-        if chosen is None:
-            chosen, is_ambiguous = _newest(own)
-            warning = _AMBIGUOUS_MESSAGE if is_ambiguous else ""
+        chosen = _best([*own, *inner], arguments) or self._newest(own)
         chosen = chosen or _best(other, arguments) or _only([*inner, *other])
         if chosen is not None:
             chosen.state = "running"
             self._running[execution] = chosen
-            return chosen.request, warning
-        is_open = any(request.state == "open" for request in candidates)
-        return None, _AMBIGUOUS_BRANCH if is_open else ""
+            return chosen.request
+        if any(request.state == "open" for request in candidates):
+            self._warn(_AMBIGUOUS_BRANCH.format(name=candidates[0].request.name))
+        return None
+
+    def _newest(self, requests: list[tuple[int, _OpenRequest]]) -> _OpenRequest | None:
+        """Return the newest of the nearest open requests, with a warning if another message has some, too.
+
+        Its arguments differ from those of the execution, so a program or a person has edited them.
+        """
+        waiting = [(rank, request) for rank, request in requests if request.state == "open"]
+        nearest = min((rank for rank, _ in waiting), default=0)
+        equally_near = sorted((request for rank, request in waiting if rank == nearest), key=lambda each: each.order)
+        if equally_near and equally_near[-1].order[0] != equally_near[0].order[0]:
+            self._warn(_AMBIGUOUS_MESSAGE.format(name=equally_near[0].request.name))
+        return equally_near[0] if equally_near else None
 
     def _repeated(
         self,
@@ -308,19 +317,6 @@ def _best(requests: Iterable[tuple[int, _OpenRequest]], arguments: dict[str, Any
     """Return the nearest request with these arguments, and of equally near ones the one that fits best."""
     fitting = [(rank, fit, request) for rank, request in requests if (fit := request.fit(arguments)) is not None]
     return min(fitting, key=lambda item: (item[0], item[1], item[2].order))[2] if fitting else None
-
-
-def _newest(requests: list[tuple[int, _OpenRequest]]) -> tuple[_OpenRequest | None, bool]:
-    """Return the newest of the nearest open requests, and whether another message has some, too.
-
-    Its arguments differ from those of the execution, so a program or a person has edited them.
-    """
-    waiting = [(rank, request) for rank, request in requests if request.state == "open"]
-    if not waiting:
-        return None, False
-    nearest = min(rank for rank, _ in waiting)
-    equally_near = sorted((request for rank, request in waiting if rank == nearest), key=lambda each: each.order)
-    return equally_near[0], equally_near[-1].order[0] != equally_near[0].order[0]
 
 
 def _only(requests: list[tuple[int, _OpenRequest]]) -> _OpenRequest | None:

@@ -12,7 +12,7 @@ from uuid import uuid4
 from llama_index.core.agent.workflow.workflow_events import ToolCall as RequestedCall
 
 from toolgrade.calls import CallStatus, ToolCall, ToolCallType
-from toolgrade.capture import Branch, Outcome, Request, RunBuilder
+from toolgrade.capture import Branch, Outcome, RunBuilder
 from toolgrade.cases import Run
 from toolgrade_llama_index._agent_steps import AgentSteps, Key
 from toolgrade_llama_index._branches import OpenRequests, Steps, equal_values
@@ -54,7 +54,7 @@ class WorkflowRecording:
         self.builder = RunBuilder(run_id=str(uuid4()), conversation_id=label)
         self.steps = AgentSteps(self.builder, self.type_of)
         self.workflow_steps = Steps()
-        self.requests = OpenRequests()
+        self.requests = OpenRequests(self.builder.warn)
         self.is_group = is_group
         self.answer: str | None = None
         self.has_framework_id = False
@@ -102,13 +102,6 @@ class WorkflowRecording:
                 self.suspended.remove(earlier)
                 return True
         return False
-
-    def started(self, *execution: Any) -> Request | None:
-        """Return the request that an execution outside of agents carries out, see `OpenRequests.started`."""
-        request, warning = self.requests.started(*execution)
-        if warning:
-            self.builder.warn(warning)
-        return request
 
     def calls_that_wait_in_steps(self) -> list[ToolCall]:
         """Return the calls of a run that was left while their steps waited for a person before they ran the tool."""

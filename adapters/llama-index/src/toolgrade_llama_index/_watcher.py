@@ -197,7 +197,7 @@ class SpanWatcher:
             if not recording.waiting:
                 recording.builder.ended(answer, status=status, error=error, at=now())
         if not recording.waiting:
-            recording.requests = OpenRequests()
+            recording.requests = OpenRequests(recording.builder.warn)
         self._finished.append(recording)
 
     # Models
@@ -289,7 +289,7 @@ class SpanWatcher:
         else:
             name, arguments = tool.metadata.name or "", arguments_of(tool, bound)
         recording = span.recording
-        request = recording.started(span.id, name, arguments, span.scope)
+        request = recording.requests.started(span.id, name, arguments, span.scope)
         recording.builder.tool_started(
             span.id,
             ToolSpec(name=name, type=call_type_of(tool)) if name else name,
@@ -324,7 +324,7 @@ class SpanWatcher:
             request = Request(call.name, call.arguments, call_id, call_type_of(tool))
             recording.builder.model_asked([request], scope=place)
         if not _is_agent(_workflow_of(span)):
-            request = recording.started(call.key, call.name, call.arguments, scope, call_id, request)
+            request = recording.requests.started(call.key, call.name, call.arguments, scope, call_id, request)
         recording.builder.tool_started(
             call.key,
             ToolSpec(name=call.name, type=call_type_of(tool)) if call.name else call.name,
