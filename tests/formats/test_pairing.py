@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from toolgrade.calls import ToolCallType, ToolSpec
 from toolgrade.capture import Request
 from toolgrade.cases import Run, RunStatus
+from toolgrade.errors import InvalidDataError
 from toolgrade.formats import read
 from toolgrade.formats.messages.field_readers import Notes
 from toolgrade.formats.messages.message import Answer, ModelMessage, NeutralMessage, OfferedTools, UserInput
@@ -193,6 +194,12 @@ def test_hand_offs_are_calls_that_are_not_scored() -> None:
     assert [call.name for call in run.tools_called] == ["add"]
     assert [handoff.call for handoff in run.handoffs] == [1]
     assert rows(run)[1] == ("ok", "-", None)
+
+
+def test_other_objects_are_an_error_with_their_place() -> None:
+    """A reader of somebody else may yield anything."""
+    with pytest.raises(InvalidDataError, match=r"\$\[1\]: expected a UserInput, a ModelMessage or an Answer, got 'hi'"):
+        transcript_of([("$[0]", UserInput("?")), ("$[1]", "hi")])  # type: ignore[list-item]
 
 
 def test_steps_count_the_messages_with_calls() -> None:

@@ -17,8 +17,9 @@ from toolgrade.calls import ToolCallType, ToolSpec, read_tool_spec
 from toolgrade.capture import Request
 from toolgrade.capture.records import json_value
 from toolgrade.cases import ConversationalTestCase, Handoff, MLLMImage, Run, RunStatus, Turn
+from toolgrade.errors import InvalidDataError, Problem
 from toolgrade.formats.messages.field_readers import Notes
-from toolgrade.formats.messages.message import Answer, ModelMessage, NeutralMessage, OfferedTools, UserInput
+from toolgrade.formats.messages.message import Answer, ModelMessage, ModelUse, NeutralMessage, OfferedTools, UserInput
 from toolgrade.formats.messages.pairing import CallBuilder, OpenCalls, RecordedCall, Scope, error_of
 from toolgrade.matching.json_compare import ABSENT
 
@@ -161,6 +162,9 @@ def transcript_of(
         handoff_names: Names of tools that hand over to another agent.
         end: How the last response ended, and why.
 
+    Raises:
+        InvalidDataError: A message is none of these, or an available tool has no known form.
+
     Example:
         >>> from toolgrade.capture import Request
         >>> from toolgrade.formats import Answer, ModelMessage, UserInput, transcript_of
@@ -198,8 +202,11 @@ def _read(
             reading.add_user_input(message)
         elif isinstance(message, OfferedTools):
             reading.offer_tools(message)
-        else:
+        elif isinstance(message, ModelUse):
             reading.add_use(message.model, message.usage)
+        else:  # a caller may pass anything
+            text = f"expected a UserInput, a ModelMessage or an Answer, got {short_repr(message)}"
+            raise InvalidDataError(f"{place}: {text}", [Problem(place, text)])
     reading.flush_answers()
     if not notes.problems and not any(exchange.has_agent for exchange in reading.exchanges):
         notes.warn(path, "holds no message of the assistant, so the list of its calls is empty")
