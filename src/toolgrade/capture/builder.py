@@ -82,7 +82,7 @@ class RunBuilder:
         >>> builder = RunBuilder()
         >>> builder.started("What is the weather in Paris?")
         >>> builder.model_asked([Request("get_weather", {"city": "Paris"}, id="c1")])
-        >>> builder.tool_started("first", "get_weather", {"city": "Paris"}, call_id="c1")
+        >>> _ = builder.tool_started("first", "get_weather", {"city": "Paris"}, call_id="c1")
         >>> builder.tool_ended("first", "sunny")
         >>> builder.ended("It is sunny in Paris.")
         >>> [(call.name, call.arguments, call.output) for call in builder.build().calls]
@@ -199,7 +199,7 @@ class RunBuilder:
             >>> earlier.ended(may_wait=True)  # a person has to approve the call
             >>> later = RunBuilder()
             >>> [request] = later.continue_from(earlier.build())
-            >>> later.tool_started("t1", "delete", {"path": "a"}, request=request)
+            >>> _ = later.tool_started("t1", "delete", {"path": "a"}, request=request)
             >>> later.tool_ended("t1", "deleted")
             >>> later.ended("It is deleted.")
             >>> [(call.id, call.output) for call in later.build().calls]

@@ -28,7 +28,7 @@ class Branch(NamedTuple):
         >>> builder = RunBuilder()
         >>> for city in ("Paris", "Rome"):  # two agents, whose models use the same id
         ...     builder.model_asked([Request("get_weather", {"city": city}, id="c1")], scope=Branch(None, city))
-        >>> builder.tool_started("t1", "get_weather", {"city": "Paris"}, call_id="c1", scope=Branch(None, "Paris"))
+        >>> _ = builder.tool_started("t1", "get_weather", {"city": "Paris"}, call_id="c1", scope=Branch(None, "Paris"))
         >>> builder.tool_ended("t1", "sunny")
         >>> [(call.arguments["city"], call.output) for call in builder.build().calls]
         [('Paris', 'sunny'), ('Rome', None)]
@@ -45,7 +45,7 @@ class Outcome(str, Enum):
         >>> from toolgrade.capture import Outcome, Request, RunBuilder
         >>> builder = RunBuilder()
         >>> builder.model_asked([Request("get_weather", {"city": "Paris"}, id="c1")])
-        >>> builder.tool_started("first", "get_weather", {"city": "Paris"}, call_id="c1")
+        >>> _ = builder.tool_started("first", "get_weather", {"city": "Paris"}, call_id="c1")
         >>> builder.tool_failed("first", "TimeoutError: no answer in 30 s", outcome=Outcome.CANCELLED)
         >>> builder.build().calls[0].execution.status.value
         'cancelled'
