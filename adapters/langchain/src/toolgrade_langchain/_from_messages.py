@@ -160,16 +160,23 @@ def _last_turn(
         if message.response_metadata.get(_messages.HANDOFF_BACK):
             continue
         if isinstance(message, AIMessage):
-            for late in late_results(message):
-                content = late.output if late.failure is None else late.failure
-                yield path, Answer(late.call_id, content=content, failed=late.failure is not None, ran=True)
-            requests = [call for call in _messages.requests_of(message) if call.id is None or call.id not in pseudo_ids]
-            for number, request in enumerate(requests):
-                request.source = f"{path}.tool_calls[{number}]"
-            model, usage = _messages.model_of(message), _messages.usage_of(message)
-            yield path, ModelMessage(requests, message.name or None, model, usage)
+            yield from _model_messages(message, path, pseudo_ids)
         elif isinstance(message, ToolMessage) and message.tool_call_id not in pseudo_ids:
             yield path, _answer_in(message)
+
+
+def _model_messages(
+    message: AIMessage, path: str, pseudo_ids: Collection[str]
+) -> Iterator[tuple[str, ModelMessage | Answer]]:
+    """Yield the late results of calls that the provider ran, then the message itself."""
+    for late in late_results(message):
+        content = late.output if late.failure is None else late.failure
+        yield path, Answer(late.call_id, content=content, failed=late.failure is not None, ran=True)
+    requests = [request for request in _messages.requests_of(message) if request.id not in pseudo_ids]
+    for number, request in enumerate(requests):
+        request.source = f"{path}.tool_calls[{number}]"
+    model, usage = _messages.model_of(message), _messages.usage_of(message)
+    yield path, ModelMessage(requests, message.name or None, model, usage)
 
 
 def _answer_in(message: ToolMessage) -> Answer:
