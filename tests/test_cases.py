@@ -53,7 +53,12 @@ FIELDS: dict[Any, st.SearchStrategy[dict[str, Any]]] = {
 
 MOMENT = datetime.datetime(2024, 2, 29, 9, 30, 0, 1, tzinfo=datetime.timezone.utc)
 SPEC = ToolSpec(
-    name="f", description="d", input_schema={"inputSchema": {"x": 1}}, type=ToolCallType.MCP, effect=ToolEffect.READ
+    name="f",
+    description="d",
+    input_schema={"inputSchema": {"x": 1}},
+    type=ToolCallType.MCP,
+    effect=ToolEffect.READ,
+    server="s",
 )
 CALL = ToolCall(
     name="f",
