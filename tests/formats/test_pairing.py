@@ -15,7 +15,6 @@ from toolgrade.capture import Request
 from toolgrade.cases import Run, RunStatus
 from toolgrade.errors import InvalidDataError
 from toolgrade.formats import read
-from toolgrade.formats.messages.field_readers import Notes
 from toolgrade.formats.messages.message import Answer, ModelMessage, NeutralMessage, OfferedTools, UserInput
 from toolgrade.formats.messages.pairing import OpenCalls, RecordedCall, Scope
 from toolgrade.formats.messages.transcript import transcript_of
@@ -43,7 +42,7 @@ def run_of(*steps: Step, **how: Any) -> Run:
         elif isinstance(step, str):
             message = UserInput(step)
         messages.append((f"$[{index}]", replace(message)))
-    return transcript_of(messages, "$", Notes(), **how).run
+    return transcript_of(messages, **how).run
 
 
 def rows(run: Run) -> list[tuple[object, ...]]:
@@ -196,10 +195,47 @@ def test_hand_offs_are_calls_that_are_not_scored() -> None:
     assert rows(run)[1] == ("ok", "-", None)
 
 
-def test_other_objects_are_an_error_with_their_place() -> None:
+def test_the_messages_stay_as_they_are() -> None:
+    """They are the caller's: a second reading gives the same."""
+    call = add("c", handoff=True)
+    answer = Answer("c", content=1, artifact={1: 2}, type=MCP)
+    messages: list[tuple[str, NeutralMessage]] = [("$[0]", ModelMessage([call])), ("$[1]", answer)]
+
+    first, second = transcript_of(messages).run, transcript_of(messages).run
+
+    assert first == second
+    assert (call.source, call.type, answer.artifact) == (None, None, {1: 2})
+    assert [(one.execution.source, one.type) for one in first.calls if one.execution] == [("$[0]", MCP)]
+    assert [handoff.call for handoff in first.handoffs] == [0]
+
+
+def test_a_message_may_be_one_text() -> None:
+    """It is not read as its letters."""
+    assert transcript_of([("$[0]", UserInput("?")), ("$[1]", ModelMessage("hello"))]).run.actual_output == "hello"
+
+
+def test_a_result_of_a_provider_is_no_answer_to_a_call_of_the_agent() -> None:
+    """Also if that has no id."""
+    run = run_of(Request("add", {}, type=ToolCallType.FUNCTION), Answer("w", content="late", failed=True, ran=True))
+
+    assert rows(run) == [OPEN]
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ("hi", "expected a UserInput, a ModelMessage or an Answer, got 'hi'"),
+        (ModelMessage([Request("add", {}, 5)]), "id of Request must be text, got 5"),  # type: ignore[arg-type]
+        (ModelMessage("hi", model=5), "model of ModelMessage must be text, got 5"),  # type: ignore[arg-type]
+        (Answer(5), "call_id of Answer must be text, got 5"),  # type: ignore[arg-type]
+    ],
+)
+def test_other_objects_are_an_error_with_their_place(message: Any, text: str) -> None:
     """A reader of somebody else may yield anything."""
-    with pytest.raises(InvalidDataError, match=r"\$\[1\]: expected a UserInput, a ModelMessage or an Answer, got 'hi'"):
-        transcript_of([("$[0]", UserInput("?")), ("$[1]", "hi")])  # type: ignore[list-item]
+    with pytest.raises(InvalidDataError) as raised:
+        transcript_of([("$[0]", UserInput("?")), ("$[1]", message)])
+
+    assert str(raised.value) == f"$[1]: {text}"
 
 
 def test_steps_count_the_messages_with_calls() -> None:

@@ -180,6 +180,61 @@ def test_the_structured_output_of_a_state() -> None:
     assert run.actual_output == '{"value":3}'
 
 
+class Weather(BaseModel):
+    """An answer."""
+
+    t: int
+
+
+def ask(name: str, arguments: dict[str, Any], call_id: str) -> AIMessage:
+    """A message with one call."""
+    return AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": call_id}])
+
+
+def test_only_the_call_with_the_structured_answer_is_left_out() -> None:
+    """A call of another message may have its id, and an earlier attempt at the answer is a call that failed."""
+    values: dict[str, Any] = {
+        "messages": [
+            HumanMessage("q"),
+            ask("lookup", {"x": 1}, "call_0"),
+            ToolMessage("5", tool_call_id="call_0"),
+            ask("Weather", {"t": "x"}, "call_1"),
+            ToolMessage("no number", tool_call_id="call_1", status="error"),
+            ask("Weather", {"t": 5}, "call_0"),
+            ToolMessage("Returning structured response", tool_call_id="call_0"),
+        ],
+        "structured_response": Weather(t=5),
+    }
+
+    run = run_from_state(values, available_tools=[{"name": "lookup"}, {"name": "Weather"}])
+
+    assert [(call.name, call.execution.status.value, call.output) for call in run.calls] == [
+        ("lookup", "ok", "5"),
+        ("Weather", "error", None),
+    ]
+
+
+def test_a_later_result_of_a_call_replaces_the_one_before_it() -> None:
+    """As it does for a recorder."""
+    run = run_from_messages(
+        [
+            HumanMessage("q"),
+            ask("add", {"a": 1}, "c1"),
+            ToolMessage("Error: try again", tool_call_id="c1", status="error"),
+            ToolMessage("3", tool_call_id="c1"),
+        ]
+    )
+
+    assert [(call.execution.status.value, call.output) for call in run.calls] == [("ok", "3")]
+    assert run.warnings == []
+
+
+def test_ids_of_runs_are_text() -> None:
+    """Anything else is an error, not a run that cannot be written."""
+    with pytest.raises(InvalidDataError, match="run_id"):
+        run_from_messages(TURN, run_id=7)  # type: ignore[arg-type]
+
+
 def test_a_state_without_messages() -> None:
     """A state without messages raises an error that names the value."""
     with pytest.raises(InvalidDataError, match="got dict"):

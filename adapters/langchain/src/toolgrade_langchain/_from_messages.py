@@ -5,17 +5,22 @@ Messages show no times, attempts or exceptions, nor whether a tool itself ran, s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage, convert_to_messages
 
 from toolgrade.calls import ToolCallType, read_tool_spec
+from toolgrade.capture import Request
 from toolgrade.cases import Run, RunStatus
 from toolgrade.errors import InvalidDataError, Problem
 from toolgrade.formats import Answer, ModelMessage, UserInput, transcript_of
 from toolgrade_langchain import _messages, _results, _states
 from toolgrade_langchain._hosted import late_results
+
+_Entry: TypeAlias = tuple[str, UserInput | ModelMessage | Answer]
+"""A message with its path."""
 
 
 def run_from_messages(
@@ -38,7 +43,7 @@ def run_from_messages(
         run_id: The id of the run.
 
     Raises:
-        InvalidDataError: An item is not a message; `problems` lists each one.
+        InvalidDataError: An item is not a message (`problems` lists each one), or an available tool has no known form.
 
     Example:
         >>> from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -135,44 +140,68 @@ def _run_of(
     structured: tuple[AIMessage | None, Collection[str]] = (None, ()),
 ) -> Run:
     """Return the run of the last turn; `structured` are the message and the ids of calls that carry an answer."""
-    pseudo_message, pseudo_ids = structured
-    pseudo_calls = [] if pseudo_message is None else pseudo_message.tool_calls
-    pseudo_names = {call["name"] for call in pseudo_calls if call["id"] in pseudo_ids}
+    turn, pseudo_names = _last_turn(messages, *structured)
     tools = [spec for spec in map(read_tool_spec, available_tools) if spec.name not in pseudo_names]
-    turn = _last_turn(messages, pseudo_ids)
     run = transcript_of(turn, "$.messages", format="langchain", available_tools=tools, end=(status, None)).run
     fields = {"status": status, "conversation_id": conversation_id, "run_id": run_id}
     if status is not RunStatus.INTERRUPTED:
         fields["actual_output"] = answer
-    return run.model_copy(update={name: value for name, value in fields.items() if value != getattr(run, name)})
+    values = {name: getattr(run, name) for name in run.model_fields_set} | fields
+    return Run(**{name: value for name, value in values.items() if value is not None})
 
 
 def _last_turn(
-    messages: list[BaseMessage], pseudo_ids: Collection[str]
-) -> Iterator[tuple[str, UserInput | ModelMessage | Answer]]:
-    """Yield the last question and what follows it, without the calls of these ids."""
+    messages: list[BaseMessage], pseudo_message: AIMessage | None, pseudo_ids: Collection[str]
+) -> tuple[list[_Entry], set[str]]:
+    """Return the last question and what follows it, and the names of tools that only carry an answer.
+
+    The calls of `pseudo_message` with these ids carry an answer, and are left out with their results.
+    """
+    entries: list[_Entry] = []
     question = _messages.question_in(messages)
     if question is not None:
-        yield "$.messages", UserInput(*_messages.user_input(question))
+        entries.append(("$.messages", UserInput(*_messages.user_input(question))))
     turn = _states.last_turn(messages)
+    names: dict[bool, set[str]] = {True: set(), False: set()}
+    ids_now: Collection[str] = ()
     for index, message in enumerate(turn, start=len(messages) - len(turn)):
         path = f"$.messages[{index}]"
         if message.response_metadata.get(_messages.HANDOFF_BACK):
             continue
         if isinstance(message, AIMessage):
-            yield from _model_messages(message, path, pseudo_ids)
-        elif isinstance(message, ToolMessage) and message.tool_call_id not in pseudo_ids:
-            yield path, _answer_in(message)
+            ids_now = pseudo_ids if message is pseudo_message else ()
+            requests = _messages.requests_of(message)
+            for request in requests:
+                names[request.id in ids_now].add(request.name)
+            entries += _model_messages(message, [one for one in requests if one.id not in ids_now], path)
+        elif isinstance(message, ToolMessage) and message.tool_call_id not in ids_now:
+            entries.append((path, _answer_in(message)))
+    return _with_last_answers(entries), names[True] - names[False]
 
 
-def _model_messages(
-    message: AIMessage, path: str, pseudo_ids: Collection[str]
-) -> Iterator[tuple[str, ModelMessage | Answer]]:
+def _with_last_answers(entries: list[_Entry]) -> list[_Entry]:
+    """Return the messages with one answer to each call: a later one replaces it, as the model sees."""
+    last: list[_Entry] = []
+    unanswered: Counter[str | None] = Counter()
+    places: dict[str | None, int] = {}  # of the last answer to each id
+    for path, message in entries:
+        if isinstance(message, ModelMessage):
+            unanswered.update(part.id for part in message.parts if isinstance(part, Request))
+        if isinstance(message, Answer):
+            if not unanswered[message.call_id] and message.call_id in places:
+                last[places[message.call_id]] = path, message
+                continue
+            unanswered[message.call_id] -= 1
+            places[message.call_id] = len(last)
+        last.append((path, message))
+    return last
+
+
+def _model_messages(message: AIMessage, requests: list[Request], path: str) -> Iterator[_Entry]:
     """Yield the late results of calls that the provider ran, then the message itself."""
     for late in late_results(message):
         content = late.output if late.failure is None else late.failure
         yield path, Answer(late.call_id, content=content, failed=late.failure is not None, ran=True)
-    requests = [request for request in _messages.requests_of(message) if request.id not in pseudo_ids]
     for number, request in enumerate(requests):
         request.source = f"{path}.tool_calls[{number}]"
     model, usage = _messages.model_of(message), _messages.usage_of(message)

@@ -29,7 +29,7 @@ from toolgrade.evaluation.measuring import waits
 from toolgrade.expect import AnyOf
 from toolgrade.formats.messages.field_readers import Notes, arguments_of, output_of
 from toolgrade.formats.messages.message import Answer, ModelMessage, NeutralMessage, OfferedTools, read_user_input
-from toolgrade.formats.messages.transcript import transcript_of
+from toolgrade.formats.messages.transcript import read_transcript
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import DEFAULT, Redactor
 
@@ -124,7 +124,7 @@ def _case_of(state: Any, target: Any) -> LLMTestCase:  # noqa: ANN401 - classes 
 def _run_of(state: Any) -> Run:  # noqa: ANN401 - a class of Inspect
     """Return the run in the messages of a sample; the calls in its input are not the agent's."""
     notes = Notes()
-    run = transcript_of(_messages_of(state, notes), "$.messages", notes).run
+    run = read_transcript(_messages_of(state, notes), "$.messages", notes, format="inspect").run
     notes.raise_problems()
     return run.model_copy(update={"run_id": state.uuid})
 

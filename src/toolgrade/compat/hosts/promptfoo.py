@@ -23,7 +23,7 @@ from toolgrade.formats import read
 from toolgrade.formats.messages.content_parts import call_of, piece_of
 from toolgrade.formats.messages.field_readers import Notes, decoded
 from toolgrade.formats.messages.message import ModelMessage
-from toolgrade.formats.messages.transcript import transcript_of
+from toolgrade.formats.messages.transcript import read_transcript
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import DEFAULT, Redactor
 
@@ -123,4 +123,4 @@ def _run_of(pieces: list[Any]) -> Run:
         parts.append(request or str(piece))
     texts = "\n".join(part for part in parts if isinstance(part, str)).strip()
     message = ModelMessage([texts, *(part for part in parts if isinstance(part, Request))])
-    return transcript_of([("$.output", message)], "$.output", Notes()).run
+    return read_transcript([("$.output", message)], "$.output", Notes()).run

@@ -37,7 +37,7 @@ class ModelMessage:
     """A message of the model: its texts and calls, in their order.
 
     Attributes:
-        parts: The texts and calls; each call has its path as `source`.
+        parts: The texts and calls, or one text. Each call has its path as `source`, by default that of the message.
         agent: Name of the agent.
         model: Name of the model.
         usage: Token counts by name.
@@ -52,7 +52,7 @@ class ModelMessage:
         'Let me look.'
     """
 
-    parts: Sequence[str | Request]
+    parts: str | Sequence[str | Request]
     agent: str | None = None
     model: str | None = None
     usage: Mapping[str, int] | None = None

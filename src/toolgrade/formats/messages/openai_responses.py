@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from toolgrade._internal.json import json_text, short_repr
+from toolgrade._internal.json import json_text, short_repr, to_json_value
 from toolgrade._internal.message_content import Fields, first_of, object_of, text_of, text_or_empty
 from toolgrade.calls import ToolCallType, ToolSpec
 from toolgrade.capture import Request
@@ -313,7 +313,7 @@ def _error_text(content: object, fields: Fields) -> str:
     details = object_of(error)
     error = text_of(details.get("message")) or output_of(details.get("content")) or error
     if error:
-        return error if isinstance(error, str) else json_text(plain(error))
+        return error if isinstance(error, str) else json_text(to_json_value(plain(error), []))
     return text_of(_printed(content)) or f"status: {fields.get('status')}"
 
 

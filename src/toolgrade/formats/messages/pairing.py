@@ -37,8 +37,12 @@ class RecordedCall:
     """A request with its answer.
 
     Attributes:
-        request: The request.
+        request: The request, which may be somebody else's object, so it stays as it is.
         agent: Name of the agent.
+        source: Its path.
+        type: Who ran the tool, by the request or by the answer.
+        is_handoff: It passes control to another agent.
+        artifact: What the tool returned in addition, as a JSON value.
         requested: The requested arguments as a JSON value; `None` if they were not captured.
         message: Number of the message of the model, from 1.
         round: Number of the round.
@@ -57,6 +61,10 @@ class RecordedCall:
     round: int
     scope: Scope
     agent: str | None = None
+    source: str = ""
+    type: ToolCallType | None = None
+    is_handoff: bool = False
+    artifact: Any = None
     inner: Scope | None = None
     answer: Answer | None = None
     answer_path: str = ""
@@ -86,7 +94,7 @@ class RecordedCall:
     @property
     def is_unresolved(self) -> bool:
         """Whether somebody has still to run it."""
-        return self.is_open and not self.is_invalid and not self.request.handoff
+        return self.is_open and not self.is_invalid and not self.is_handoff
 
     def add_not_captured(self, name: str) -> None:
         """Note that the recording does not contain a field."""
@@ -103,21 +111,26 @@ class RecordedCall:
 class OpenCalls:
     """The calls of a list of messages that have no answer yet.
 
-    An answer belongs to a call of its id, else to one without an id, or to any if it has no id itself, but to none of
-    another name. Of several, those of the newest *round* come first, in their order: ids and names repeat, and an
-    answer follows its request. A round begins with the first message of the model after an answer or a user's message.
+    An answer belongs to the first of these that is open:
+
+    1. a call of its id, one of its name before others;
+    2. a call without an id, of its name if the answer has one;
+    3. if the answer has no id, any call, of its name if it has one.
+
+    Among several, the newest *round* counts, and in it their order: ids and names repeat, and an answer follows its
+    request. A round begins with the first message of the model after an answer or a message of the user.
     """
 
     def __init__(self) -> None:
         self._by_id: dict[str | None, dict[int, deque[RecordedCall]]] = {}
         """Calls by id and round; under the id "" those without one, under `None` all."""
-        self._not_under_none: list[RecordedCall] = []
-        """Nearly every answer has an id, so calls are listed under `None` only when one has none."""
+        self._unlisted: list[RecordedCall] = []
+        """Calls that are not listed under `None` yet: nearly every answer has an id, so that list is rarely needed."""
 
     def add(self, call: RecordedCall) -> None:
         """Add a call; calls come in their order."""
         self._add(call, call.request.id or "")
-        self._not_under_none.append(call)
+        self._unlisted.append(call)
 
     def _add(self, call: RecordedCall, key: str | None) -> None:
         self._by_id.setdefault(key, {}).setdefault(call.round, deque()).append(call)
@@ -127,15 +140,15 @@ class OpenCalls:
         if call_id:
             call = self._newest(call_id, name, other_names=True)
             return call or self._newest("", name, other_names=name is None)
-        for call in self._not_under_none:
+        for call in self._unlisted:
             self._add(call, None)
-        self._not_under_none.clear()
+        self._unlisted.clear()
         return self._newest("", name, other_names=name is None) or self._newest(None, name, other_names=name is None)
 
     def _newest(self, key: str | None, name: str | None, *, other_names: bool) -> RecordedCall | None:
         """Return the first open call of the newest round that has one: of this name, else (`other_names`) of any."""
         rounds = self._by_id.get(key, {})
-        for number in sorted(rounds, reverse=True):
+        for number in list(reversed(rounds)):  # rounds were added in their order
             calls = rounds[number]
             while calls and not calls[0].is_open:
                 calls.popleft()
@@ -177,8 +190,8 @@ class CallBuilder:
         request, fields = call.request, JsonObject(name=call.request.name or "(unnamed)")
         if request.id:
             fields["id"] = request.id
-        if request.type is not None:
-            fields["type"] = request.type
+        if call.type is not None:
+            fields["type"] = call.type
         if call in self._turns:
             fields["turn"] = self._turns[call]
         if call.requested is not None:
@@ -194,18 +207,16 @@ class CallBuilder:
 
 def _details(call: RecordedCall, status: CallStatus, output: object) -> JsonObject:
     """Return the fields of an execution that not every call has."""
-    fields: JsonObject = {"source": call.request.source}
+    fields: JsonObject = {"source": call.source}
     if status is not _OK:
         fields["error"] = _error(call, status)
     if call.is_invalid:
         fields["requested_parameters"] = call.requested
     if call.content is not output:
         fields["model_output"] = _model_output(call.content, output)
-    if call.answer is not None and call.answer.artifact is not None:
-        fields["artifact"] = call.answer.artifact
     if output is ABSENT or call.not_captured:
         fields["not_captured"] = _not_captured(call, output) or None
-    fields |= {"server": call.request.server, "agent": call.agent}
+    fields |= {"server": call.request.server, "agent": call.agent, "artifact": call.artifact}
     return drop_none(fields)
 
 
@@ -246,7 +257,7 @@ def _status(call: RecordedCall, *, is_interrupted: bool) -> CallStatus:
 
 
 def _status_without_answer(call: RecordedCall, *, is_interrupted: bool) -> CallStatus:
-    if call.request.handoff:
+    if call.is_handoff:
         return _OK
     if _is_unknown(call):
         return CallStatus.UNKNOWN_TOOL
@@ -255,10 +266,10 @@ def _status_without_answer(call: RecordedCall, *, is_interrupted: bool) -> CallS
 
 def _is_unknown(call: RecordedCall) -> bool:
     """Return whether all offered tools are known, and the called one is not among them."""
-    if not call.scope.offered or call.request.handoff:
+    if not call.scope.offered or call.is_handoff:
         return False
     # Tools of the provider and of its servers are offered under other names, or under none.
-    is_run_by_provider = call.request.type in (ToolCallType.HOSTED, ToolCallType.MCP)
+    is_run_by_provider = call.type in (ToolCallType.HOSTED, ToolCallType.MCP)
     return call.request.name not in call.scope.offered and not is_run_by_provider
 
 

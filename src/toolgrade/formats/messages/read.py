@@ -15,7 +15,7 @@ from toolgrade.formats.messages.envelopes import unpack
 from toolgrade.formats.messages.field_readers import Notes
 from toolgrade.formats.messages.message import Entry, ModelUse, NeutralMessage, OfferedTools, entries_of
 from toolgrade.formats.messages.offered_tools import offered_tools
-from toolgrade.formats.messages.transcript import FormatName, Transcript, run_of, transcript_of
+from toolgrade.formats.messages.transcript import FormatName, Transcript, read_transcript, run_of
 
 FORMATS: tuple[FormatName, ...] = get_args(FormatName)
 """The formats that `read` supports."""
@@ -82,7 +82,7 @@ def read(
     tools = OfferedTools(*offered_tools(name, envelope.tools))
     uses = [ModelUse(model, usage) for model, usage in envelope.usage]
     messages = chain([(path, tools)], _READERS[name](entries, notes), [(path, use) for use in uses])
-    transcript = transcript_of(messages, path, notes, format=name, handoff_names=handoff_names, end=envelope.end)
+    transcript = read_transcript(messages, path, notes, format=name, handoff_names=handoff_names, end=envelope.end)
     notes.raise_problems()
     return transcript
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from toolgrade._internal.json import JsonObject, short_repr
 from toolgrade._internal.model import drop_none
@@ -29,7 +29,16 @@ FormatName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", 
 End: TypeAlias = tuple[RunStatus, str | None]
 """How a response ended, and why."""
 
-_RUN_BY_PROVIDER = (ToolCallType.HOSTED, ToolCallType.MCP)
+_FUNCTION: Final = ToolCallType.FUNCTION  # Python 3.11 takes long to look up a member of an enumeration
+_RUN_BY_PROVIDER: Final = (ToolCallType.HOSTED, ToolCallType.MCP)
+
+_TEXT_FIELDS: Final[Mapping[type, tuple[str, ...]]] = {
+    UserInput: ("text",),
+    ModelMessage: ("agent", "model"),
+    Answer: ("call_id", "name", "error"),
+    Request: ("name", "id", "server", "error", "failure", "replaces", "caller", "source"),
+}
+"""Fields of messages that are text, or mostly `None`."""
 
 _MOST_TOKENS = 2**63
 """A larger token count is a mistake, and could not be written."""
@@ -140,7 +149,6 @@ class Transcript:
 def transcript_of(
     messages: Iterable[tuple[str, NeutralMessage]],
     path: str = "$",
-    notes: Notes | None = None,
     *,
     format: str = "openai-chat",
     available_tools: Iterable[object] = (),
@@ -149,21 +157,21 @@ def transcript_of(
 ) -> Transcript:
     """Return the transcript of messages in a form of your own, read into `UserInput`, `ModelMessage` and `Answer`.
 
-    An answer belongs to a call before it that has none: of its id, else one without an id, or any if it has no id
-    itself, but none of another name. If ids repeat, calls since the last answers come first, in their order. What
-    cannot be paired is a warning.
+    An answer belongs to a call before it that has none: of its id; else to one without an id; or to any, if it has no
+    id itself. Names decide among several, then calls since the last answers come first, in their order. What cannot be
+    paired is a warning.
 
     Args:
         messages: The messages in their order, each with its path.
         path: The path of the whole, for warnings.
-        notes: Collects the warnings of the reader, which come first.
         format: Name of the format in the result.
         available_tools: All tools that the model could choose from, in any form that `ToolSpec` reads.
         handoff_names: Names of tools that hand over to another agent.
         end: How the last response ended, and why.
 
     Raises:
-        InvalidDataError: A message is none of these, or an available tool has no known form.
+        InvalidDataError: A message is none of these or has a field of another type, or an available tool has no known
+            form.
 
     Example:
         >>> from toolgrade.capture import Request
@@ -178,39 +186,65 @@ def transcript_of(
         [('get_weather', 'sunny')]
     """
     tools = OfferedTools([read_tool_spec(tool) for tool in available_tools], all_known=True)
-    reading = _read(chain([(path, tools)], messages), path, Notes() if notes is None else notes, handoff_names)
-    return reading.transcript(format, end)
+    checked = chain([(path, tools)], map(_checked, messages))
+    return read_transcript(checked, path, Notes(), format=format, handoff_names=handoff_names, end=end)
+
+
+def read_transcript(
+    messages: Iterable[tuple[str, NeutralMessage]],
+    path: str,
+    notes: Notes,
+    *,
+    format: str = "openai-chat",
+    handoff_names: Collection[str] = (),
+    end: End = (RunStatus.OK, None),
+) -> Transcript:
+    """Return the transcript of what a reader of toolgrade yields; its warnings are in `notes`, and come first."""
+    return _read(messages, path, notes, handoff_names).transcript(format, end)
+
+
+def _checked(entry: tuple[str, NeutralMessage]) -> tuple[str, NeutralMessage]:
+    """Return a message with its path; raises `InvalidDataError` if a text of it is none."""
+    place, message = entry
+    parts = message.parts if isinstance(message, ModelMessage) and not isinstance(message.parts, str) else ()
+    for part in (message, *parts):
+        for name in _TEXT_FIELDS.get(type(part), ()):
+            value = getattr(part, name)
+            if value is not None and not isinstance(value, str):
+                text = f"{name} of {type(part).__name__} must be text, got {short_repr(value)}"
+                raise InvalidDataError(f"{place}: {text}", [Problem(place, text)])
+    return entry
 
 
 def run_of(messages: Iterable[tuple[str, NeutralMessage]], path: str, notes: Notes) -> tuple[Run, dict[str, str]]:
     """Return the run of messages, and the path of the answer to each call that has one, by the call's source."""
-    reading = _read(messages, path, notes, ())
-    run = reading.transcript("openai-chat", (RunStatus.OK, None)).run
-    return run, {call.request.source or "": call.answer_path for call in reading.calls if call.answer is not None}
+    transcription = _read(messages, path, notes, ())
+    run = transcription.transcript("openai-chat", (RunStatus.OK, None)).run
+    return run, {call.source: call.answer_path for call in transcription.calls if call.answer is not None}
 
 
 def _read(
     messages: Iterable[tuple[str, NeutralMessage]], path: str, notes: Notes, handoff_names: Collection[str]
 ) -> _Transcription:
-    reading = _Transcription(notes, frozenset(handoff_names))
+    transcription = _Transcription(notes, frozenset(handoff_names))
     for place, message in messages:
         if isinstance(message, ModelMessage):
-            reading.add_model_message(message)
+            transcription.add_model_message(message, place)
         elif isinstance(message, Answer):
-            reading.add_answer(message, place)
+            transcription.add_answer(message, place)
         elif isinstance(message, UserInput):
-            reading.add_user_input(message)
+            transcription.add_user_input(message)
         elif isinstance(message, OfferedTools):
-            reading.offer_tools(message)
+            transcription.offer_tools(message)
         elif isinstance(message, ModelUse):
-            reading.add_use(message.model, message.usage)
+            transcription.add_use(message.model, message.usage)
         else:  # a caller may pass anything
             text = f"expected a UserInput, a ModelMessage or an Answer, got {short_repr(message)}"
             raise InvalidDataError(f"{place}: {text}", [Problem(place, text)])
-    reading.flush_answers()
-    if not notes.problems and not any(exchange.has_agent for exchange in reading.exchanges):
+    transcription.flush_answers()
+    if not notes.problems and not any(exchange.has_agent for exchange in transcription.exchanges):
         notes.warn(path, "holds no message of the assistant, so the list of its calls is empty")
-    return reading
+    return transcription
 
 
 class _Transcription:
@@ -226,7 +260,7 @@ class _Transcription:
         self._open = OpenCalls()
         self._round = 0
         self._round_is_over = False
-        self._late_answers: list[tuple[Answer, str]] = []
+        self._answers_to_pair: list[tuple[Answer, str]] = []
         """Answers without an id since the last message of the user or the model."""
         self._answers_without_id: list[str] = []
         self._calls_without_ids: list[str] = []
@@ -249,41 +283,42 @@ class _Transcription:
         if tools.all_known and tools.specs:
             self._top.offered.update(spec.name for spec in tools.specs)
 
-    def add_use(self, model: str | None, usage: Mapping[str, int]) -> None:
+    def add_use(self, model: str | None, usage: Mapping[str, Any]) -> None:
         """Add the model and the token counts of one response."""
         if model:
             self._models[model] = None
         for name, amount in usage.items():
-            if abs(amount) < _MOST_TOKENS:
+            if isinstance(amount, int) and abs(amount) < _MOST_TOKENS:
                 self._usage[name] = self._usage.get(name, 0) + amount
             else:
                 self._warn(f"usage must map names to whole numbers, got {short_repr({name: amount})}; it was left out")
 
     def add_user_input(self, user: UserInput) -> None:
         """Add a message of the user."""
-        if self._late_answers:
+        if self._answers_to_pair:
             self.flush_answers()
         self._round_is_over = True
         if not self.exchanges or self.exchanges[-1].has_agent:
             self.exchanges.append(_Exchange())
         self.exchanges[-1].user_inputs.append(user)
 
-    def add_model_message(self, message: ModelMessage) -> None:
+    def add_model_message(self, message: ModelMessage, place: str) -> None:
         """Add a message of the model."""
-        if self._late_answers:
+        if self._answers_to_pair:
             self.flush_answers()
         if not self.exchanges:
             self.exchanges.append(_Exchange())
         exchange = self.exchanges[-1]
         exchange.has_agent = True
-        self._round += self._round_is_over
-        self._round_is_over = False
+        if self._round_is_over:
+            self._round += 1
+            self._round_is_over = False
         self._top.last_message += 1
         requests: list[Request] = []
         text = text_after_calls = None
-        for part in message.parts:
+        for part in [message.parts] if isinstance(message.parts, str) else message.parts:
             if isinstance(part, Request):
-                exchange.calls.append(self._add_call(part, message))
+                exchange.calls.append(self._add_call(part, message, place))
                 requests.append(part)
                 text_after_calls = None
             elif part:
@@ -301,19 +336,21 @@ class _Transcription:
             exchange.output = None
         self._output = exchange.output
 
-    def _add_call(self, request: Request, message: ModelMessage) -> RecordedCall:
-        path = request.source or "$"
-        request.source = path.removeprefix("$.")
-        request.handoff = request.name in self._handoff_names
+    def _add_call(self, request: Request, message: ModelMessage, place: str) -> RecordedCall:
+        path = request.source or place
+        source, is_handoff = path.removeprefix("$."), request.handoff or request.name in self._handoff_names
         if message.without_ids:
             self._calls_without_ids.append(path)
         else:
             self._paths.append((request, path))
         scope, number = self._top, self._top.last_message
         if request.caller is not None:
-            scope = self._inside(request, request.caller)
+            scope = self._inside(request, request.caller, source)
             scope.last_message = number
-        call = RecordedCall(request, self._arguments_of(request, path), number, self._round, scope, message.agent)
+        arguments = self._arguments_of(request, path)
+        call = RecordedCall(
+            request, arguments, number, self._round, scope, message.agent, source, request.type, is_handoff
+        )
         if call.requested is None:
             call.add_not_captured("input_parameters")
         # An approval and the call that it allows are one call, which stands where the call stands.
@@ -351,11 +388,11 @@ class _Transcription:
     def _newest(self, call_id: str) -> RecordedCall | None:
         return next((call for call in reversed(self.calls) if call.request.id == call_id), None)
 
-    def _inside(self, request: Request, caller_id: str) -> Scope:
+    def _inside(self, request: Request, caller_id: str, source: str) -> Scope:
         """Return the scope inside the call that made a request; the top level if that is unknown."""
         caller = self._newest(caller_id)
         if caller is None:
-            inside = f"{request.source}: {request.name!r} was called inside {caller_id!r}"
+            inside = f"{source}: {request.name!r} was called inside {caller_id!r}"
             self._warn(f"{inside}, an unknown call; it was recorded outside of it")
             return self._top
         caller.inner = caller.inner or Scope()
@@ -376,7 +413,7 @@ class _Transcription:
         if answer.call_id is not None:
             self._pair(answer, path)
         else:
-            self._late_answers.append((answer, path))
+            self._answers_to_pair.append((answer, path))
             if not answer.without_ids:
                 self._answers_without_id.append(path)
         if not answer.ran:
@@ -386,9 +423,9 @@ class _Transcription:
 
     def flush_answers(self) -> None:
         """Pair the answers without an id since the last message."""
-        for answer, path in self._late_answers:
+        for answer, path in self._answers_to_pair:
             self._pair(answer, path)
-        self._late_answers.clear()
+        self._answers_to_pair.clear()
 
     def _pair(self, answer: Answer, path: str) -> None:
         """Give an answer to the call that it belongs to; an approval is not a result."""
@@ -398,7 +435,8 @@ class _Transcription:
                 return
         self._round_is_over = True
         call = self._open.call_of(answer.call_id, answer.name)
-        if call is None:
+        # What a provider ran is no answer to a call that the agent runs, even if that has no id.
+        if call is None or (answer.ran and call.type is _FUNCTION and call.request.id != answer.call_id):
             named = [f"{label} {value!r}" for label, value in (("id", answer.call_id), ("name", answer.name)) if value]
             addressee = f" ({', '.join(named)})" if named else ""
             self._warn(f"{path}: answers no open call before it{addressee}; it was left out")
@@ -410,11 +448,11 @@ class _Transcription:
         if answer.name is not None and answer.name != name:
             self._warn(f"{path}: has the id of the call of {name!r} but the name {answer.name!r}; the id won")
         call.answer, call.answer_path = answer, path
-        call.request.type = answer.type or call.request.type
+        call.type = answer.type or call.type
         call.content = self._json(answer.content, "model_output", call)
         if answer.artifact is not None:
             artifact = self._json(answer.artifact, "artifact", call)
-            answer.artifact = None if artifact is ABSENT else artifact
+            call.artifact = None if artifact is ABSENT else artifact
         is_lost = call.content is ABSENT and "model_output" not in call.not_captured
         if is_lost and not call.is_invalid and not answer.failed:
             self._warn(f"{path}: the tool message has no content; the output of {name!r} was not captured")
@@ -440,9 +478,7 @@ class _Transcription:
             "agent_texts": None if texts == [self._output] else texts,
             "dialogue": self._dialogue() if has_turns else None,
             "calls": builder.calls_in(self._top),
-            "handoffs": [
-                Handoff(call=one.position, to_agent=None, from_agent=None) for one in outer if one.request.handoff
-            ],
+            "handoffs": [Handoff(call=one.position, to_agent=None, from_agent=None) for one in outer if one.is_handoff],
             "available_tools": list(self._tools.values()),
             "status": None if status is RunStatus.OK else status,
             "error": end[1],
