@@ -100,3 +100,13 @@ def test_call_of_an_unknown_program_is_top_level() -> None:
 
     assert calls(builder) == [unrun("add", "pending")]
     assert builder.warnings == ["'add' was called inside 'p1', an unknown call; it was recorded outside of it"]
+
+
+def test_one_request_object_twice_is_two_calls() -> None:
+    """The object is the handle of the first one."""
+    request = Request("add", {}, "c1")
+    builder = builder_of(request, request)
+    ran(builder, "k1", "add", {}, 3, request=request)
+
+    assert calls(builder) == [call("add", {}, "c1", output=3), unrun("add", "pending", {}, "c1")]
+    assert builder.warnings == ["the same Request object of 'add' was recorded twice; each call needs its own"]

@@ -18,6 +18,7 @@ belongs together:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -340,6 +341,9 @@ class RunBuilder:
         for index, request in enumerate(requests):
             if not isinstance(request, Request):
                 continue
+            if id(request) in self._by_request:
+                self.warn(f"the same Request object of {request.name!r} was recorded twice; each call needs its own")
+                request = replace(request)  # noqa: PLW2901 - as above
             self._check_request(request)
             # An approval and the call that it allows are one call, which stands where the call stands.
             if request.replaces:

@@ -251,7 +251,7 @@ def _document(text: str, row_name: str | None, reading: Reading) -> Document:
 
 
 _LINE: Final = 0
-"""A row is read like a line of a file, of which a single message is refused; it has no number that says anything."""
+"""Number of the line of each row, so that a lone message is refused as it is in a file; names do not show it."""
 
 
 def _row(about: Mapping[str, str | None], cluster: str | None, result: MetricResult) -> dict[str, Any]:
@@ -352,7 +352,7 @@ class MetricTotals:
     in_range: bool = True
 
     def __str__(self) -> str:
-        """Return the name and the threshold, of which both identify a metric here."""
+        """Return the name and the threshold, which together identify a metric."""
         return f"{self.metric!r} (threshold {self.threshold:g})"
 
     def add(self, score: float, passed: bool, cluster: str | None, times: int) -> None:
@@ -438,8 +438,10 @@ class MetricTotals:
         quantile = NormalDist().inv_cdf((1 + _CONFIDENCE) / 2)
         if independent < scored:
             passes = Fraction(self.counts["passed"])
-            lone = passes - sum(passed for _, passed, _ in self.clusters.values())
-            error = self._error(passes, lone, [(one, Fraction(passed)) for one, passed, _ in self.clusters.values()])
+            unclustered = passes - sum(passed for _, passed, _ in self.clusters.values())
+            error = self._error(
+                passes, unclustered, [(one, Fraction(passed)) for one, passed, _ in self.clusters.values()]
+            )
             number = effective(rate, error, independent, scored)
             if 0 < rate < 1 and independent > 1:
                 quantile = student_t(independent - 1, (1 + _CONFIDENCE) / 2)
@@ -454,8 +456,8 @@ class MetricTotals:
         if number < 2:  # noqa: PLR2004 - a single cluster cannot vary
             return None
         mean = total / self._scored
-        lone = self._scored - sum(scored for scored, _ in clusters)
-        alone = total - sum((cluster_total for _, cluster_total in clusters), _ZERO)
-        deviation = squares - 2 * mean * alone + mean * mean * lone
+        unclustered_count = self._scored - sum(scored for scored, _ in clusters)
+        unclustered_total = total - sum((cluster_total for _, cluster_total in clusters), _ZERO)
+        deviation = squares - 2 * mean * unclustered_total + mean * mean * unclustered_count
         deviation += sum(((cluster_total - mean * scored) ** 2 for scored, cluster_total in clusters), _ZERO)
         return math.sqrt(Fraction(number, number - 1) * deviation) / self._scored

@@ -217,7 +217,7 @@ def _paid(word: str, apply: _Keyword) -> _Keyword:
     return paid
 
 
-# Values that jsonschema can put into its texts of errors at no cost
+# jsonschema writes values into its messages at once; these copies have a short `repr`
 
 
 class _Quiet:
@@ -367,7 +367,7 @@ _DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-
 def _format_checker() -> Any:
     # `FORMATS` alone: what else jsonschema checks depends on which packages are installed.
     checker = import_module("jsonschema").FormatChecker(formats=FORMATS[:1] + FORMATS[2:])
-    # A text of which a test makes an error, of whatever kind, does not have the format.
+    # All but date-time, which is ours. If a test raises anything, the text does not have the format.
     checker.checkers = {name: (test, Exception) for name, (test, _) in checker.checkers.items()}
     checker.checkers |= {"date-time": (_is_date_time, Exception), "regex": (_is_pattern, Exception)}
     return checker

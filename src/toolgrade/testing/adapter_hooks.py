@@ -31,8 +31,14 @@ class AgentTool:
         description: What it does, for the outer agent's model.
 
     Example:
-        >>> from toolgrade.testing import ADD, AgentTool, AskFor, Scene
-        >>> mathematician = Scene([[AskFor("add", {"a": 1, "b": 2})], "It is 3."], tools=[ADD], agent="mathematician")
+        >>> from toolgrade.testing import AgentTool, AskFor, Scene, ToolDouble
+        >>> def add(a: int, b: int = 2) -> int:
+        ...     return a + b
+        >>> steps, tools = (
+        ...     [[AskFor("add", {"a": 1, "b": 2})], "It is 3."],
+        ...     [ToolDouble.of(add, a="integer", b="integer?")],
+        ... )
+        >>> mathematician = Scene(steps, tools=tools, agent="mathematician")
         >>> scene = Scene([[AskFor("ask", {"input": "1 + 2?"})], "Three."], tools=[AgentTool("ask", mathematician)])
         >>> inner = scene.tools[0].scene.model()  # what an adapter plays when the tool is called
         >>> inner.next_step().calls[0].arguments, inner.next_step().text
@@ -65,8 +71,11 @@ class Scene:
             the framework asks the model for it in its own way, by a tool if it has one for that.
 
     Example:
-        >>> from toolgrade.testing import ADD, AskFor, Scene
-        >>> scene = Scene([[AskFor("add", {"a": 1}, "c1")], "It is 3."], tools=[ADD], input="What is 1 + 2?")
+        >>> from toolgrade.testing import AskFor, Scene, ToolDouble
+        >>> def add(a: int, b: int = 2) -> int:
+        ...     return a + b
+        >>> tools = [ToolDouble.of(add, a="integer", b="integer?")]
+        >>> scene = Scene([[AskFor("add", {"a": 1}, "c1")], "It is 3."], tools=tools, input="What is 1 + 2?")
         >>> model = scene.model()
         >>> call = model.next_step().calls[0]
         >>> scene.tools[0].function(**call.arguments), model.next_step().text

@@ -7,9 +7,9 @@ belongs to the first of these calls, and completes it:
 - A request in a history: a call of its name and id; if one of the two has no id, a call of its name whose arguments may
   be equal. Two requests of one history are two calls. If there is none, the request is a call that only the history
   shows.
-- A tool span: a call of its id; if one of the two has no id, a call of its name that was requested before it in the
-  same tool, and that has not run yet. Equal arguments come first. If there is none, a model whose reply was not
-  captured requested it, or a program called the tool.
+- A tool span: a call of its id; if one of the two has no id, a call of its name that was requested before it inside
+  the same tool span, and that has not run yet. Equal arguments come first. If there is none, a model whose reply was
+  not captured requested it, or a program called the tool.
 - An answer: a call of its id; without an id, the next call in its history that waits for one, of its name if it has
   one.
 
@@ -100,7 +100,7 @@ class CallBatch:
         return self.in_history or self.order[:2] <= span.order
 
     def is_near_before(self, span: Span) -> bool:
-        """Return whether the batch came before another span of the same tool and agent."""
+        """Return whether the batch came before another span inside the same tool span and agent."""
         return self.span is not span and self.span.is_near(span) and self.came_before(span)
 
     def put_first(self, calls: Iterable[LedgerCall]) -> None:
@@ -245,7 +245,11 @@ class CallLedger:
         return None
 
     def _candidates(self, request: Request, span: Span) -> Iterator[LedgerCall]:
-        """Yield the calls that a request in the history of a span may repeat, the best first."""
+        """Yield the calls that a request in the history of a span may repeat, the best first.
+
+        These are calls with its name and id, of this trace, then of earlier ones; then calls of its name whose
+        arguments may be equal: of this trace, of earlier traces, and last of the reply to this very history.
+        """
         earlier = self._earlier[request.name]
         if request.id is not None:
             yield from (call for call in self._by_id[request.id] if call.request.name == request.name)
@@ -256,7 +260,6 @@ class CallLedger:
             # Some tracers keep ids in histories only, so the reply of an earlier trace may lack the id.
             earlier = [call for call in earlier if request.id and call.lacks_only_id]
         yield from _alike(request, earlier)
-        # The reply to this very history is hardly in it, so a call of that reply is the last choice.
         yield from (call for call in alike if call.batch.span is span)
 
     def _similar(self, request: Request) -> Iterator[LedgerCall]:
@@ -313,7 +316,7 @@ class CallLedger:
         self._complete(call, replace(call.request, id=run.call_id))
 
     def _requested_call(self, span: Span) -> LedgerCall | None:
-        """Return the call that a tool ran for; calls in the same tool, else in the same agent, come first."""
+        """Return the call that a tool ran for; calls inside the same tool span, else in the same agent, come first."""
         run = span.tool_run
         calls = _prefer(self._by_id[run.call_id], lambda call: call.request.name == run.tool)
         calls = _prefer(calls, lambda call: call.batch.span.scope is span.scope)
@@ -326,7 +329,7 @@ class CallLedger:
 
     # What is left
 
-    def complete(self, models: Sequence[Span]) -> None:
+    def finish(self, models: Sequence[Span]) -> None:
         """Complete the ledger, once all replies, histories and runs are added."""
         for batch in self.batches:
             if batch.in_history:  # it came before the runs of its calls, however late the history was recorded
@@ -443,7 +446,7 @@ def _may_hand_off(call: LedgerCall, span: Span) -> bool:
 
 
 def _is_before(span: Span, other: Span) -> bool:
-    """Return whether a span precedes another one in the same tool."""
+    """Return whether a span precedes another one inside the same tool span."""
     return span.scope is other.scope and span.order <= other.order
 
 

@@ -140,7 +140,7 @@ def _fill_ledger(ledger: CallLedger, tree: Tree, models: list[Span]) -> None:
         ledger.add_history(span, messages)
     for span in tree.of_kind("tool"):
         ledger.add_run(span)
-    ledger.complete(models)
+    ledger.finish(models)
     for span in tree.of_kind("handoff"):
         ledger.add_handoff(span)
 
