@@ -473,7 +473,7 @@ class _Transcription:
         is_interrupted = status is RunStatus.INTERRUPTED
         builder = CallBuilder(self.calls, self._turns() if has_turns else {}, is_interrupted=is_interrupted)
         texts = [text for exchange in self.exchanges for text in exchange.texts]
-        fields = self._input() | {
+        fields: dict[str, Any] = self._input() | {
             "actual_output": None if is_interrupted else self._output,
             "agent_texts": None if texts == [self._output] else texts,
             "dialogue": self._dialogue() if has_turns else None,
