@@ -39,10 +39,11 @@ def _kind_of_object(value: Mapping[str, Any]) -> Kind:
         return "case"
     if "stop_reason" not in keys and ("role" in keys or is_item(value) or message_fields(value) is not None):
         return "message"
-    if "role" in keys or any(not isinstance(value.get(key), (str, NoneType)) for key in _MESSAGES_KEYS):
-        # A span may have an input and an output, too.
-        return "trace" if not keys & {"messages", "choices"} and _is_trace(value) else "messages"
-    return "trace" if _is_trace(value) else "unknown"
+    # A span may have an input and an output, too.
+    if not keys & {"messages", "choices"} and _is_trace(value):
+        return "trace"
+    holds_messages = "role" in keys or any(not isinstance(value.get(key), (str, NoneType)) for key in _MESSAGES_KEYS)
+    return "messages" if holds_messages else "unknown"
 
 
 def is_one_conversation(value: list[Any]) -> bool:

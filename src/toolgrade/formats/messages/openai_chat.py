@@ -79,8 +79,6 @@ def _read_assistant(fields: Fields, path: str, notes: Notes) -> ModelMessage:
         text = text_of(fields.get("refusal")) or text_of(object_of(fields.get("audio")).get("transcript"))
     elif text is not None and _CALL_IN_TEXT in text and not (calls or legacy_calls):
         notes.warn(f"{path}.content", f"{_CALL_IN_TEXT!r} in the text was not read as a call; parse it into tool_calls")
-    if not (calls or legacy_calls):
-        return ModelMessage([text] if text else [])
     return ModelMessage([text or "", *calls, *legacy_calls], without_ids=not calls)
 
 

@@ -314,27 +314,26 @@ class _Transcription:
             self._round += 1
             self._round_is_over = False
         self._top.last_message += 1
-        requests: list[Request] = []
-        text = text_after_calls = None
-        for part in [message.parts] if isinstance(message.parts, str) else message.parts:
-            if isinstance(part, Request):
-                exchange.calls.append(self._add_call(part, message, place))
-                requests.append(part)
-                text_after_calls = None
-            elif part:
-                text = text_after_calls = part
-                exchange.texts.append(part)
+        calls = [self._add_call(part, message, place) for part in _requests_in(message)]
+        exchange.calls += calls
+        exchange.texts += _texts_in(message)
         if message.approvals or self._approvals:
             self._approvals = set(message.approvals)
         if message.model or message.usage:
             self.add_use(message.model, message.usage or {})
-        if not requests:
-            exchange.output = text or self._output
-        elif all(request.type in _RUN_BY_PROVIDER for request in requests):
-            exchange.output = text_after_calls
-        else:  # while the agent still has to run its tools, no text here is the final answer
-            exchange.output = None
-        self._output = exchange.output
+        self._output = exchange.output = self._output_after(message, calls)
+
+    def _output_after(self, message: ModelMessage, calls: Sequence[RecordedCall]) -> str | None:
+        """Return the final answer if this message is the last one."""
+        texts = _texts_in(message)
+        if not calls:
+            return texts[-1] if texts else self._output
+        if any(call.type not in _RUN_BY_PROVIDER for call in calls):
+            return None  # while the agent still has to run its tools, no text here is the final answer
+        text: str | None = None
+        for part in message.parts:
+            text = None if isinstance(part, Request) else part or text
+        return text
 
     def _add_call(self, request: Request, message: ModelMessage, place: str) -> RecordedCall:
         path = request.source or place
@@ -472,22 +471,30 @@ class _Transcription:
         status = self._status(end[0])
         is_interrupted = status is RunStatus.INTERRUPTED
         builder = CallBuilder(self.calls, self._turns() if has_turns else {}, is_interrupted=is_interrupted)
-        texts = [text for exchange in self.exchanges for text in exchange.texts]
-        fields: dict[str, Any] = self._input() | {
-            "actual_output": None if is_interrupted else self._output,
-            "agent_texts": None if texts == [self._output] else texts,
-            "dialogue": self._dialogue() if has_turns else None,
+        fields: dict[str, Any] = self._texts(has_turns=has_turns) | {
             "calls": builder.calls_in(self._top),
             "handoffs": [Handoff(call=one.position, to_agent=None, from_agent=None) for one in outer if one.is_handoff],
             "available_tools": list(self._tools.values()),
-            "status": None if status is RunStatus.OK else status,
             "error": end[1],
             "models": list(self._models),
             "usage": self._usage,
             "warnings": list(self.notes.warnings),
         }
+        if status is not RunStatus.OK:
+            fields["status"] = status
+        if is_interrupted:
+            del fields["actual_output"]
         run = Run(**{name: value for name, value in fields.items() if value not in (None, [], {})})
         return Transcript(format, run, self.exchanges)
+
+    def _texts(self, *, has_turns: bool) -> dict[str, Any]:
+        """Return what the user and the agent said."""
+        texts = [text for exchange in self.exchanges for text in exchange.texts]
+        return self._input() | {
+            "actual_output": self._output,
+            "agent_texts": None if texts == [self._output] else texts,
+            "dialogue": self._dialogue() if has_turns else None,
+        }
 
     def _status(self, end: RunStatus) -> RunStatus:
         """Return how the run ended whose last response ended like this."""
@@ -547,6 +554,16 @@ class _Transcription:
                 if request.id or not request.ran:
                     paths_by_id.setdefault(request.id or None, []).append(path)
         return paths_by_id
+
+
+def _requests_in(message: ModelMessage) -> list[Request]:
+    return [part for part in message.parts if isinstance(part, Request)]
+
+
+def _texts_in(message: ModelMessage) -> list[str]:
+    """Return the texts of a message that are not empty."""
+    parts = [message.parts] if isinstance(message.parts, str) else message.parts
+    return [part for part in parts if isinstance(part, str) and part]
 
 
 def _joined_parts(inputs: Sequence[UserInput]) -> list[str | MLLMImage] | None:

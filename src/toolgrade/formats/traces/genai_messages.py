@@ -172,15 +172,20 @@ def _is_better(copy: list[TraceMessage], messages: list[TraceMessage], speaker: 
 
 def _has_more(copies: list[Request], requests: list[Request]) -> bool:
     """Return whether these are the same calls with more arguments, or with further calls among them."""
+    if not _contains(copies, requests):
+        return False
+    with_arguments, others = (sum(one.arguments is not ABSENT for one in some) for some in (copies, requests))
+    return len(copies) > len(requests) or with_arguments > others
+
+
+def _contains(copies: list[Request], requests: list[Request]) -> bool:
+    """Return whether the requests are among the copies: by id, or if none has one, all of them by name."""
     ids, copy_ids = ({one.id for one in some} - {None} for some in (requests, copies))
     # A tracer may write the type of an item in place of the name: `web_search_call`.
     names, copy_names = ({one.name.removesuffix("_call") for one in some} for some in (requests, copies))
-    is_same = names <= copy_names and ids <= copy_ids and (ids or not requests or len(copies) == len(requests))
-    with_arguments, copies_with_arguments = (
-        sum(one.arguments is not ABSENT for one in some) for some in (requests, copies)
-    )
-    has_more = len(copies) > len(requests) or copies_with_arguments > with_arguments
-    return bool(is_same) and has_more and len(copies) >= len(requests)
+    if not (names <= copy_names and ids <= copy_ids):
+        return False
+    return len(copies) >= len(requests) if ids or not requests else len(copies) == len(requests)
 
 
 def _matches(calls: list[Request], others: list[Request]) -> list[Request | None]:
