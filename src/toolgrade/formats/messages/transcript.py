@@ -314,26 +314,25 @@ class _Transcription:
             self._round += 1
             self._round_is_over = False
         self._top.last_message += 1
-        calls = [self._add_call(part, message, place) for part in _requests_in(message)]
+        calls: list[RecordedCall] = []
+        text = text_after_calls = None
+        for part in (message.parts,) if isinstance(message.parts, str) else message.parts:
+            if isinstance(part, Request):
+                calls.append(self._add_call(part, message, place))
+                text_after_calls = None
+            elif part:
+                text = text_after_calls = part
+                exchange.texts.append(part)
         exchange.calls += calls
-        exchange.texts += _texts_in(message)
         if message.approvals or self._approvals:
             self._approvals = set(message.approvals)
         if message.model or message.usage:
             self.add_use(message.model, message.usage or {})
-        self._output = exchange.output = self._output_after(message, calls)
-
-    def _output_after(self, message: ModelMessage, calls: Sequence[RecordedCall]) -> str | None:
-        """Return the final answer if this message is the last one."""
-        texts = _texts_in(message)
         if not calls:
-            return texts[-1] if texts else self._output
-        if any(call.type not in _RUN_BY_PROVIDER for call in calls):
-            return None  # while the agent still has to run its tools, no text here is the final answer
-        text: str | None = None
-        for part in message.parts:
-            text = None if isinstance(part, Request) else part or text
-        return text
+            exchange.output = text or self._output
+        else:  # while the agent still has to run its tools, no text here is the final answer
+            exchange.output = text_after_calls if all(map(_is_run_by_provider, calls)) else None
+        self._output = exchange.output
 
     def _add_call(self, request: Request, message: ModelMessage, place: str) -> RecordedCall:
         path = request.source or place
@@ -556,14 +555,8 @@ class _Transcription:
         return paths_by_id
 
 
-def _requests_in(message: ModelMessage) -> list[Request]:
-    return [part for part in message.parts if isinstance(part, Request)]
-
-
-def _texts_in(message: ModelMessage) -> list[str]:
-    """Return the texts of a message that are not empty."""
-    parts = [message.parts] if isinstance(message.parts, str) else message.parts
-    return [part for part in parts if isinstance(part, str) and part]
+def _is_run_by_provider(call: RecordedCall) -> bool:
+    return call.type in _RUN_BY_PROVIDER
 
 
 def _joined_parts(inputs: Sequence[UserInput]) -> list[str | MLLMImage] | None:
