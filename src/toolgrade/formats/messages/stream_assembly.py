@@ -142,7 +142,15 @@ class _Choice:
     _latest: dict[tuple[str, str], _Call] = field(default_factory=dict[tuple[str, str], _Call])
     """The last call of each id and of each index; under the index `None` that of any index."""
 
-    def add(self, delta: Fields, path: str, notes: Notes) -> bool:
+    def add(self, piece: Fields, path: str, notes: Notes) -> bool:
+        """Add a piece of a choice; return whether it begins a text or a call after the end of the choice."""
+        if piece.get("message") and piece.get("delta") is None:
+            notes.problem(path, "holds a message in place of a delta; log the messages, without the chunks")
+        is_late = self._add_delta(object_of(piece.get("delta")), path, notes) and bool(self.finish_reason)
+        self.finish_reason = piece.get("finish_reason") or self.finish_reason
+        return is_late
+
+    def _add_delta(self, delta: Fields, path: str, notes: Notes) -> bool:
         """Add a delta; return whether it begins a text or a call."""
         parts = [part for part in parts_of(delta.get("content")) if part != ""]
         self.content += parts
@@ -190,12 +198,8 @@ def _chat_response(events: Sequence[tuple[str, Fields]], path: str, notes: Notes
         body |= {key: event[key] for key in present_keys(event, ("model", "usage"))}
         for piece in map(object_of, read_list(event.get("choices") or [], place, notes, "'choices', a list")):
             choice = choices.setdefault(str(piece.get("index", 0)), _Choice())
-            is_start = choice.add(object_of(piece.get("delta")), place, notes)
             # Some servers end each call of a response with a reason.
-            is_several |= is_start and bool(choice.finish_reason) and len(ids) != 1
-            choice.finish_reason = piece.get("finish_reason") or choice.finish_reason
-            if piece.get("message") and piece.get("delta") is None:
-                notes.problem(place, "holds a message in place of a delta; log the messages, without the chunks")
+            is_several |= choice.add(piece, place, notes) and len(ids) != 1
     if is_several:
         notes.problem(path, _SEVERAL)
     if not all(choice.finish_reason for choice in choices.values()):
