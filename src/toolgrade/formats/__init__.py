@@ -3,7 +3,7 @@
 `read` takes what OpenAI's Chat Completions and Responses APIs and Anthropic's Messages API send and receive, and dumps
 of LangChain's messages, and finds out which it is. `read_traces` takes spans of OpenTelemetry, exports of Langfuse,
 runs of LangSmith and traces of the OpenAI Agents SDK. `case_from_record` takes flat records, `run_from_messages` the
-trajectories in them.
+trajectories in them. `transcript_of` pairs messages that a reader of your own made neutral.
 """
 
 from __future__ import annotations
