@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     )
     from toolgrade.report import CaseResult, Comparison, MetricSummary, Report
     from toolgrade.result import Finding, MetricResult, ResultStatus
+    from toolgrade.verdict import Gate
 
 _NAMES = {
     "analysis.comparison": "compare",
@@ -83,6 +84,7 @@ _NAMES = {
     ),
     "report": "CaseResult Comparison MetricSummary Report",
     "result": "Finding MetricResult ResultStatus",
+    "verdict": "Gate",
 }
 """The public names by the module that holds them."""
 
@@ -98,6 +100,7 @@ __all__ = [
     "Evaluator",
     "Execution",
     "Finding",
+    "Gate",
     "Golden",
     "Handoff",
     "InvalidDataError",

@@ -148,7 +148,7 @@ def _case(golden: Golden, run: Run) -> LLMTestCase:
         expected_tools=golden.expected_tools,
         expected_output=golden.expected_output,
         required_texts=golden.required_texts or None,
-        must_end=golden.must_end or None,
+        ends=golden.ends,
         id=golden.id,
     )
     # A field that is set, even to an empty value, is written to files; without tags or metadata it should not be.

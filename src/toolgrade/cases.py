@@ -218,6 +218,10 @@ class RunStatus(str, Enum):
     """A limit, guardrail, timeout, cancellation or abandoned stream ended it."""
 
 
+RunEnd: TypeAlias = Literal["ok", "interrupted", "stopped", "error", "any"]
+"""How a run should end: as in `RunStatus`, or in any way."""
+
+
 def _with_arguments_of(
     model: Callable[_Arguments, object],
 ) -> Callable[[Callable[..., _Returned]], Callable[_Arguments, _Returned]]:
@@ -357,7 +361,7 @@ class Run(Model):
         expected_tools: ExpectedTools | None = None,
         expected_output: ExpectedOutput | None = None,
         required_texts: list[str] | None = None,
-        must_end: bool | None = None,
+        ends: RunEnd | None = None,
         id: str | None = None,
         name: str | None = None,
         nested: bool = False,
@@ -371,7 +375,7 @@ class Run(Model):
             expected_tools: The expected calls; most metrics need them.
             expected_output: The expected answer.
             required_texts: Texts that the agent must say at any time.
-            must_end: Whether the run must come to its own end.
+            ends: How the run must end; see `LLMTestCase.ends`.
             id: Id of the case. Without an id and a name, reports identify the case by its input and expectations; the
                 id of the run is new in each run, and stays in `run.run_id`.
             name: Name of the case.
@@ -387,7 +391,7 @@ class Run(Model):
             "actual_output": self.actual_output,
             "expected_output": expected_output,
             "required_texts": required_texts,
-            "must_end": must_end,
+            "ends": ends,
             "expected_tools": expected_tools,
             "available_tools": self.available_tools,
             "tags": self.tags or None,
@@ -456,8 +460,8 @@ class LLMTestCase(Model):
     expected_output: ExpectedOutput | None = None
     required_texts: list[str] = Field(default_factory=new_list)
     """Texts that the agent must say at any time."""
-    must_end: bool = False
-    """Whether the run must come to its own end."""
+    ends: RunEnd | None = None
+    """How the run must end; `None` means `"ok"`, but was not stated. A run with another end does not pass."""
     tools_called: list[ToolCall] | None = None
     expected_tools: ExpectedTools | None = None
     available_tools: AvailableTools | None = None
@@ -498,7 +502,7 @@ class MLLMTestCase(Model):
     ended: bool | None = None
     expected_output: ExpectedTextOrImages = None
     required_texts: list[str] = Field(default_factory=new_list)
-    must_end: bool = False
+    ends: RunEnd | None = None
     tools_called: list[ToolCall] | None = None
     expected_tools: ExpectedTools | None = None
     available_tools: AvailableTools | None = None

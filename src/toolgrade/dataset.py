@@ -36,6 +36,7 @@ from toolgrade.cases import (
     ConversationalTestCase,
     Identifier,
     Metadata,
+    RunEnd,
     StoredText,
     StoredTexts,
     TestCase,
@@ -76,7 +77,9 @@ class Golden(Model):
     expected_tools: ExpectedTools | None = None
     expected_output: ExpectedOutput | None = None
     required_texts: list[str] = Field(default_factory=list)
-    must_end: bool = False
+    ends: RunEnd | None = None
+    """How the run must end: `"ok"` (the default), `"interrupted"` (a question to a person), `"stopped"`, `"error"` or
+    `"any"`. A run with another end does not pass."""
     available_tools: AvailableTools | None = None
     tags: list[str] = Field(default_factory=list)
     metadata: Metadata = Field(default_factory=dict)

@@ -122,6 +122,10 @@ class MissingFieldError(ToolgradeError):
     """A case lacks a field that the metric needs. `[]` means none; a field that was left out means unknown."""
 
 
+class MissingExpectationError(MissingFieldError):
+    """A case does not state what the metric compares with, such as `expected_tools`."""
+
+
 class NotMeasuredError(ToolgradeError):
     """A score was read, but nothing was measured in this thread or task, or the result has no score."""
 

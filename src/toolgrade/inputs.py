@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 Unit: TypeAlias = Literal["cases", "conversations", "any"]
 """Form of a conversation of several turns: a case for each question, one conversation, or as it is in the file."""
 
-_CASE_KEYS = ("id", "name", "expected_tools", "expected_output", "required_texts", "must_end", "ended", "tags")
+_CASE_KEYS = ("id", "name", "expected_tools", "expected_output", "required_texts", "ends", "ended", "tags")
 """Fields of the case that an object may have besides the messages."""
 
 _LABELS = frozenset({"id", "name", "tags", "metadata"})

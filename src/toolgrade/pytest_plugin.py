@@ -25,6 +25,7 @@ _FOLDER = "__toolgrade__"
 _COLUMNS = 80
 _FEWEST_COLUMNS = 40
 _FIXTURES = {"toolgrade", "toolgrade_golden"}
+_PROPERTY = "toolgrade."
 _NOTES = pytest.StashKey["list[Note]"]()
 
 
@@ -167,6 +168,8 @@ def _note_taker(item: pytest.Item) -> Callable[[Note], None]:
     from toolgrade._pytest.summary import properties
 
     notes = item.stash.setdefault(_NOTES, [])
+    # Only the last attempt of a test that is run again counts.
+    item.user_properties[:] = [one for one in item.user_properties if not one[0].startswith(_PROPERTY)]
 
     def add(note: Note) -> None:
         notes.append(note)

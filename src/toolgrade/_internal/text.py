@@ -103,6 +103,12 @@ def hundredths_text(value: float) -> str:
     return text
 
 
+def percent(share: float) -> str:
+    """Return a share as a percentage; only exactly 0 and 1 are shown as 0 % and 100 %."""
+    text = f"{share * 100:.1f}".removesuffix(".0")
+    return f"{number_text(share * 100) if text in {'0', '100'} and share not in (0, 1) else text} %"
+
+
 def plural(amount: int, noun: str) -> str:
     """Return `1 call`, `2,000 calls`."""
     return f"{amount:,} {noun}" if amount == 1 else f"{amount:,} {noun}s"

@@ -21,9 +21,10 @@ from toolgrade.metrics import MetricLike, ToolCorrectnessMetric
 from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.report import Report
 from toolgrade.report.redaction import redact
-from toolgrade.report.text.first_problem import first_problem
+from toolgrade.report.text.first_problem import entry_problem, first_problem
 from toolgrade.report.text.phrases import is_bad, one_line, score_text
 from toolgrade.result import MetricResult
+from toolgrade.verdict import Gate
 
 Note: TypeAlias = "dict[str, Any]"
 """An entry for the summary of a test run, as JSON values: `{"case": ..., "number": ..., "problems": [...]}`, a case
@@ -88,6 +89,7 @@ class Checks:
         agent: AgentCallable | None = None,
         trials: int | None = None,
         max_concurrency: int = DEFAULT_CONCURRENCY,
+        gate: Gate | None = None,
     ) -> Report:
         """Do what `toolgrade.evaluate` does. Scores do not fail the test; assert what must hold of the report."""
         __tracebackhide__ = True
@@ -99,6 +101,7 @@ class Checks:
                 agent=agent,
                 trials=trials,
                 max_concurrency=max_concurrency,
+                gate=gate,
                 show_progress=False,
             )
         )
@@ -112,6 +115,7 @@ class Checks:
         agent: AgentCallable | None = None,
         trials: int | None = None,
         max_concurrency: int = DEFAULT_CONCURRENCY,
+        gate: Gate | None = None,
     ) -> Report:
         """Do what `evaluate` does, inside a running event loop."""
         __tracebackhide__ = True
@@ -123,6 +127,7 @@ class Checks:
                 agent=agent,
                 trials=trials,
                 max_concurrency=max_concurrency,
+                gate=gate,
                 show_progress=False,
             )
         )
@@ -256,14 +261,14 @@ def difference_text(report: Report, *, width: int = 80, colour: bool = False) ->
     return "\n\n".join(
         result_text(result, case.case, case.label, width=width, colour=colour)
         for case, result in redact(report).results()
-        if is_bad(result)
+        if is_bad((case, result))
     )
 
 
 def failure_text(report: Report) -> str:
     """Return where the first result of a report that did not pass first goes wrong, on one line."""
-    result = next(result for _, result in redact(report).results() if is_bad(result))
-    return first_problem(result) or one_line(f"{result.metric}: {result.reason or score_text(result)}")
+    case, result = next(filter(is_bad, redact(report).results()))
+    return entry_problem(case, result) or one_line(f"{result.metric}: {result.reason or score_text(result)}")
 
 
 def _golden_of(case: TestCase) -> LLMTestCase:
@@ -289,4 +294,6 @@ def _difference(case: TestCase, file: Path, label: str, metrics: Sequence[Metric
         expecting = _with_expectations(case, file, label)
     except InvalidDataError as error:
         return str(error)
-    return difference_text(evaluate([expecting], metrics, show_progress=False))
+    report = evaluate([expecting], metrics, show_progress=False)
+    # A run that did not end well does not differ from its golden by that.
+    return "" if all(result.passed for _, result in report.results()) else difference_text(report)

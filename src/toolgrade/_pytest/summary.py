@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from toolgrade._internal.json import json_text, replace_nonfinite
 from toolgrade._internal.text import number_text, plural, printable, shorten
 from toolgrade.report import MetricSummary
-from toolgrade.report.text.phrases import is_bad
+from toolgrade.report.text.phrases import WORD_TEXTS
 from toolgrade.result import MetricResult, ResultStatus
+from toolgrade.verdict import Gate, Tally
 
 _MAX_FAILED = 20
 _LINES = 40
@@ -20,15 +22,28 @@ def score_lines(notes: Sequence[dict[str, Any]]) -> Iterator[str]:
 
     The notes are those of `toolgrade._pytest.fixtures.Note`, each with its `test`.
     """
+    cases = [note for note in notes if "case" in note]
+    yield Tally.of_counts(Counter(note["case"]["outcome"] for note in cases)).verdict(Gate()).counts_text
     for summary in _summaries(notes):
         yield printable(str(summary))
-    bad = [entry for entry in _results(notes) if is_bad(entry[1])]
-    for note, result, problem in bad[:_MAX_FAILED]:
-        what = "not measured" if result.score is None else f"failed with {number_text(result.score)}"
-        names = f"{_brief(note['test'])}  {_brief(note['case']['label'])}  {printable(result.metric)}"
-        yield f"- {names}  {what}{f': {problem}' if problem else ''}"
+    bad = [line for note in cases if note["case"]["outcome"] != "passed" for line in _problem_lines(note)]
+    yield from bad[:_MAX_FAILED]
     if len(bad) > _MAX_FAILED:
         yield f"... and {len(bad) - _MAX_FAILED} more (--toolgrade-report FILE has all)"
+
+
+def _problem_lines(note: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each result of a case that did not pass, or for the end of its run."""
+    case, names = note["case"], f"{_brief(note['test'])}  {_brief(note['case']['label'])}"
+    if "wrong_end" in case:
+        end = case["wrong_end"]
+        yield f"- {names}  {WORD_TEXTS[end['outcome']]}: {_brief(end['why'])}"
+    results = [(result, problem) for _, result, problem in _results([note])]
+    is_skipped = all(result.status is ResultStatus.SKIPPED for result, _ in results)
+    for result, problem in results:
+        if not result.passed and (is_skipped or result.status is not ResultStatus.SKIPPED):
+            what = "not measured" if result.score is None else f"failed with {number_text(result.score)}"
+            yield f"- {names}  {printable(result.metric)}  {what}{f': {problem}' if problem else ''}"
 
 
 def golden_lines(notes: Iterable[dict[str, Any]]) -> Iterator[str]:

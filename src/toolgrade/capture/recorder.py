@@ -15,7 +15,7 @@ from typing import ClassVar, Final, Generic, Protocol, TypeVar
 from toolgrade.capture.builder import RunBuilder
 from toolgrade.capture.conversations import conversations
 from toolgrade.capture.sinks import Sink
-from toolgrade.cases import ConversationalTestCase, LLMTestCase, Run, RunStatus
+from toolgrade.cases import ConversationalTestCase, LLMTestCase, Run, RunEnd, RunStatus
 from toolgrade.errors import ConfigurationError, NothingRecordedError
 from toolgrade.expect import ExpectedOutput, ExpectedTools
 
@@ -151,7 +151,7 @@ class RunRecorder(Generic[R]):
         *,
         expected_output: ExpectedOutput | None = None,
         required_texts: list[str] | None = None,
-        must_end: bool | None = None,
+        ends: RunEnd | None = None,
         id: str | None = None,
         name: str | None = None,
         nested: bool = False,
@@ -164,7 +164,7 @@ class RunRecorder(Generic[R]):
             expected_tools=expected_tools,
             expected_output=expected_output,
             required_texts=required_texts,
-            must_end=must_end,
+            ends=ends,
             id=id,
             name=name,
             nested=nested,

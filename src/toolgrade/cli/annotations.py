@@ -18,7 +18,7 @@ from toolgrade.dataset import read_bytes, read_documents
 from toolgrade.report import CaseResult, Report
 from toolgrade.report.redaction import redact
 from toolgrade.report.text.first_problem import first_problem
-from toolgrade.report.text.phrases import is_bad
+from toolgrade.report.text.phrases import WORD_TEXTS, is_bad
 
 _LIMIT = 10
 """Cases annotated: GitHub shows 10 in each step."""
@@ -36,7 +36,7 @@ class _FileLine(NamedTuple):
 
 def print_annotations(report: Report, sources: Sequence[str]) -> None:
     """Print the cases of a report that did not pass; `sources` are the files that have their goldens or the cases."""
-    bad = [case for case in redact(report).cases if any(map(is_bad, case.own_results))]
+    bad = [case for case in redact(report).cases if case.outcome != "passed"]
     places: dict[str, _FileLine] = {}
     for file in filter(os.path.isfile, sources):  # standard input and pipes can be read only once
         with exit_on_error(file, "nothing was annotated"):
@@ -49,9 +49,11 @@ def print_annotations(report: Report, sources: Sequence[str]) -> None:
 
 
 def _annotation(case: CaseResult, place: _FileLine | None) -> str:
-    """Return the annotation of a case: the first problem of each result that did not pass."""
-    bad = [result for result in case.own_results if is_bad(result)]
-    message = "\n".join(f"{printable(result.metric)}: {printable(first_problem(result))}" for result in bad)
+    """Return the annotation of a case: why its run did not end well, and the first problem of each bad result."""
+    bad = [result for result in case.own_results if is_bad((case, result)) and not result.passed]
+    lines = [] if case.wrong_end is None else [f"{WORD_TEXTS[case.wrong_end.outcome]}: {printable(case.wrong_end.why)}"]
+    lines += [f"{printable(result.metric)}: {printable(first_problem(result))}" for result in bad]
+    message = "\n".join(lines)
     file, line = place or (None, None)
     properties = drop_none({"title": f"toolgrade: {printable(case.label)}", "file": file, "line": line})
     texts = ",".join(f"{key}={_escaped(str(value), ':,')}" for key, value in properties.items())

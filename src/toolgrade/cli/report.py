@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from toolgrade.cli.help import command
 from toolgrade.cli.inputs import expand
 from toolgrade.cli.io import exit_on_error, warn
 from toolgrade.cli.options import InputPath, OutputPath
-from toolgrade.cli.report_options import ReportOptions, fail_under_option, is_below, option, report_options
+from toolgrade.cli.report_options import ReportOptions, exit_by, gate_options, option, report_options
 from toolgrade.evaluation import read_results
 
 _PAGE = "toolgrade-report.html"
@@ -26,7 +26,7 @@ _PAGE = "toolgrade-report.html"
     "toolgrade report results.jsonl --github --lines-of goldens.jsonl",
 )
 @click.argument("results", type=InputPath(allow_dash=True))
-@fail_under_option("Exit with 1 if the mean of a metric is below X, or not every case was measured.")
+@gate_options("; by default, the gate that RESULTS were measured with")
 @click.option(
     "--lines-of",
     multiple=True,
@@ -37,23 +37,25 @@ _PAGE = "toolgrade-report.html"
 @report_options
 @option("--open", "opens", is_flag=True, help=f"Open the HTML page in a browser; it is {_PAGE} without --html.")
 def report(
-    *, results: str, fail_under: float | None, lines_of: tuple[str, ...], display: ReportOptions, opens: bool
+    *, results: str, gate: Mapping[str, float], lines_of: tuple[str, ...], display: ReportOptions, opens: bool
 ) -> None:
     """Show results that were written to a file.
 
     RESULTS is a file of `toolgrade score --results` or --json, or of `toolgrade.evaluate`; "-" is standard input. The
     report is printed unless it is written to files.
 
-    Exit code 0 whatever the scores are, 1 only with --fail-under, 2 if the command line or RESULTS is wrong.
+    Exit code 0 if the gate holds, 1 if it does not, with the reason on standard error, 2 if the command line or RESULTS
+    is wrong.
     """
     if opens:
         display = _with_page(display)
     with exit_on_error(results, "nothing was shown"):
         evaluation = read_results(results)
+    evaluation = replace(evaluation, gate=replace(evaluation.gate, **gate))
     display.show(evaluation, results, lines_of=expand(lines_of, "nothing was shown"), always=False)
     if opens:
         _open_page(display.targets["html"])
-    sys.exit(int(fail_under is not None and (evaluation.interrupted or is_below(evaluation.summaries, fail_under))))
+    exit_by(evaluation)
 
 
 def _with_page(display: ReportOptions) -> ReportOptions:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -13,10 +13,9 @@ from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import printable
 from toolgrade.cli.io import exit_on_error, json_document, title_of, write_text
 from toolgrade.cli.options import Decorator, InputPath, OutputPath, bundle, clear_settings, options_in
-from toolgrade.result import TOLERANCE
 
 if TYPE_CHECKING:
-    from toolgrade.report import Comparison, MetricSummary, Report
+    from toolgrade.report import Comparison, Report
 
 _LIMIT = 20
 
@@ -110,24 +109,52 @@ class ReportOptions:
             print_comparison(comparison, title_a=title_of(self.baseline or ""), title_b=title, limit=limit)
 
 
-def is_below(summaries: Iterable[MetricSummary], fail_under: float) -> bool:
-    """Return whether a mean is below the limit, or a case could not be measured."""
-    return any(
-        summary.mean is None or summary.mean < fail_under - TOLERANCE or summary.errored for summary in summaries
-    )
+class _Share(click.ParamType):  # type: ignore[type-arg]
+    """A share from 0 to 1, also as a percentage: `0.02` or `2%`."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401 - click's own
+        """Return the share."""
+        text = str(value).strip()
+        try:
+            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            share = -1.0
+        if not 0 <= share <= 1:  # nan is not either
+            self.fail(f"{value!r} is not a share from 0 to 1, such as 0.02 or 2%", param, ctx)
+        return share
 
 
-def fail_under_option(help: str) -> Decorator:
-    """Return the option `--fail-under`."""
-    return options_in("When a case passes")(
-        "--fail-under", type=click.FloatRange(0, 1), callback=_not_nan, metavar="X", help=help
-    )
+_GATE = {
+    "pass_rate": ("--pass-rate", "Goldens, of those measured, that must pass.  [default: 1]"),
+    "per_golden": ("--per-golden", "Trials of a golden, of those measured, that must pass.  [default: 1]"),
+    "not_measured": ("--allow-not-measured", "Cases that need not be measured.  [default: 0]"),
+    "agent_errors": ("--allow-agent-errors", "Cases in which the agent may break.  [default: 0]"),
+    "min_answered": ("--min-answered", "Questions that the judge of each metric must answer."),
+}
 
 
-def _not_nan(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
-    if value is not None and math.isnan(value):  # no mean is below it, so every gate would pass
-        raise click.BadParameter("nan is not in the range 0<=x<=1")
-    return value
+def gate_options(default: str) -> Decorator:
+    """Return the options of the gate, which give the command a function from its default gate to the gate."""
+    option = options_in(f"When the exit code is 0{default}")
+    options = [
+        option(flag, f"gate_{name}", type=_Share(), metavar="SHARE", help=text) for name, (flag, text) in _GATE.items()
+    ]
+
+    def collect(arguments: dict[str, Any]) -> dict[str, Any]:
+        shares = drop_none({name: arguments.pop(f"gate_{name}") for name in _GATE})
+        return {**arguments, "gate": shares}
+
+    return bundle(tuple(options), collect)
+
+
+def exit_by(report: Report, hint: str = "") -> NoReturn:
+    """Exit with 0 if the gate of a report holds, else with 1 after a sentence on standard error."""
+    verdict = report.verdict
+    if not verdict.passed:
+        click.echo(f"failed: {verdict.sentence}{hint}", err=True)
+    sys.exit(int(not verdict.passed))
 
 
 _FORMATS = {

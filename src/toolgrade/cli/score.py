@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Mapping
 
 import click
 
 from toolgrade._internal.text import plural, printable
 from toolgrade.cli.help import command
 from toolgrade.cli.inputs import expand, has_goldens_only
-from toolgrade.cli.io import exit_if_interrupted, exit_on_error, has_bad_lines, stop, title_of
+from toolgrade.cli.io import exit_if_interrupted, exit_on_error, stop, title_of
 from toolgrade.cli.metric_options import metric_options
 from toolgrade.cli.options import InputPath, OutputPath, allow_nan_option, on_command_line, options_in, reject_option
-from toolgrade.cli.report_options import ReportOptions, fail_under_option, is_below, report_options
+from toolgrade.cli.report_options import ReportOptions, exit_by, gate_options, report_options
 from toolgrade.evaluation.execute import EvaluationOptions, run_evaluation
 from toolgrade.evaluation.results_file import Resume
 from toolgrade.metrics import MetricLike
 from toolgrade.report import Report
-from toolgrade.report.redaction import redact
-from toolgrade.report.text.first_problem import first_problem
-from toolgrade.result import ResultStatus
+from toolgrade.verdict import Gate
 
 _part_option = options_in("Many or large files")
 _golden_option = options_in("Expectations")
@@ -29,7 +27,7 @@ _golden_option = options_in("Expectations")
     "toolgrade score runs.jsonl",
     "toolgrade score logs/ --goldens goldens.jsonl --params name,input",
     "toolgrade score traces.json --metric tool-error-rate --html report.html",
-    "toolgrade score runs.jsonl --fail-under 0.9 --junit junit.xml --results results.jsonl",
+    "toolgrade score runs.jsonl --pass-rate 0.95 --junit junit.xml --results results.jsonl",
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=InputPath(allow_dash=True))
 @metric_options
@@ -51,7 +49,7 @@ _golden_option = options_in("Expectations")
 @_golden_option(
     "--golden-id", metavar="FIELD", help="Field of a case that has the id of its golden, such as metadata.task."
 )
-@fail_under_option("Exit with 1 if the mean of a metric is below X or a case could not be scored, not if a case fails.")
+@gate_options("")
 @click.option(
     "--results",
     type=OutputPath(dir_okay=False),
@@ -77,7 +75,7 @@ def score(
     no_contents: bool,
     goldens_path: str | None,
     golden_id: str | None,
-    fail_under: float | None,
+    gate: Mapping[str, float],
     results: str | None,
     resume: Resume | None,
     display: ReportOptions,
@@ -91,8 +89,8 @@ def score(
     those in FILE or of --goldens; some metrics need none. A line that cannot be read is named, and counts as a case
     that was not measured. Large files are scored by all cores.
 
-    Exit code 1 if a scored case is below its threshold (see --fail-under), a line could not be read or no case could be
-    scored, 2 if the command line, FILE or the file of --results is wrong, 130 if interrupted.
+    Exit code 0 if the gate holds: by default, if every case passed. 1 if it does not, with the reason on standard
+    error; 2 if the command line, FILE or the file of --results is wrong, 130 if interrupted.
     """
     paths = expand(files, "nothing was scored")
     _check_companion("golden_id", "goldens", goldens_path)
@@ -109,18 +107,16 @@ def score(
         reject_bad_lines=reject_bad_lines,
         allow_nan=allow_nan,
         processes=processes,
+        gate=Gate(**gate),
         full=display.full,
     )
-    with exit_if_interrupted(""), exit_on_error(results or paths[0], "nothing was scored") as caught:
+    with exit_if_interrupted(""), exit_on_error(results or paths[0], "nothing was scored"):
         report = run_evaluation(options)
     if goldens_path is None:
         _refuse_goldens(report, printable(title_of(paths[0])))
     title = paths[0] if len(paths) == 1 else plural(len(paths), "file")
     display.show(report, title, lines_of=paths if goldens_path is None else [goldens_path], always=True)
-    unscored = _unscored_metrics(report, has_goldens=goldens_path is not None)
-    for text in unscored:
-        click.echo(text, err=True)
-    sys.exit(_exit_code(report, fail_under, is_incomplete=bool(unscored) or has_bad_lines(caught)))
+    exit_by(report, _hint(report, has_goldens=goldens_path is not None))
 
 
 def _check_companion(option: str, other: str, value: str | None) -> None:
@@ -138,32 +134,9 @@ def _refuse_goldens(report: Report, name: str) -> None:
         )
 
 
-def _exit_code(report: Report, fail_under: float | None, *, is_incomplete: bool) -> int:
-    """Return 1 if the scores are not good enough; the means decide with a limit, else every case."""
-    if fail_under is None:
-        return int(is_incomplete or any(summary.failed for summary in report.summaries))
-    return int(is_incomplete or is_below(report.summaries, fail_under))
-
-
-def _unscored_metrics(report: Report, *, has_goldens: bool) -> list[str]:
-    """Return a line for each metric that could not score any case: why, and what to do.
-
-    A metric that skipped every case counts only if the other metrics scored nothing either: a run without failed calls
-    has nothing to recover from.
-    """
-    nothing_scored = not any(summary.scored for summary in report.summaries)
-    lines: list[str] = []
-    for place, summary in enumerate(report.summaries):
-        if not summary.scored and (summary.errored or nothing_scored):
-            counts = f"{plural(summary.errored, 'error')}, {summary.skipped} skipped"
-            text = f"{summary.metric}: no case was scored ({counts}); the first reason: {_first_reason(report, place)}"
-            hint = "; give expectations with --goldens FILE" if "expected_tools" in text and not has_goldens else ""
-            lines.append(f"{printable(text)}{hint}")
-    return lines
-
-
-def _first_reason(report: Report, place: int) -> str:
-    """Return why the metric at a position did not score the first case that has an error, or else the first case."""
-    results = [redact(case).results[place] for case in report.cases]
-    first = next((result for result in results if result.status is ResultStatus.ERRORED), results[0])
-    return first_problem(first)
+def _hint(report: Report, *, has_goldens: bool) -> str:
+    """Return what to do if no case states the calls that a metric expects."""
+    is_lacking = not has_goldens and not any(summary.scored for summary in report.summaries)
+    return (
+        "; give expectations with --goldens FILE" if is_lacking and "expected_tools" in report.verdict.sentence else ""
+    )

@@ -124,6 +124,8 @@ def _types_of(option: click.Option) -> tuple[set[type], str]:
         return {bool}, "true or false"
     if option.type.name.startswith("int"):
         return {int}, "a whole number"
+    if option.type.name == "share":
+        return {int, float, str}, "a share, such as 0.02 or '2%'"
     if option.type.name.startswith("float"):
         return {int, float}, "a finite number"
     return {str}, "text"

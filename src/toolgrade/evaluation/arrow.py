@@ -33,6 +33,7 @@ from toolgrade.report import Report
 from toolgrade.report.report import MetricSummary
 from toolgrade.result import MetricResult, errored_result
 from toolgrade.stats import SAME, effective, student_t, wilson
+from toolgrade.verdict import Gate, Outcome, outcome_of, wrong_end
 
 __all__ = ["result_schema", "score_batch", "totals_of"]
 
@@ -42,6 +43,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "id": "string",
     "name": "string",
     "cluster": "string",
+    "outcome": "string",
     "metric": "string",
     "threshold": "float64",
     "status": "string",
@@ -52,7 +54,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
 }
 """Columns of the results, with the names of their types in pyarrow."""
 
-_KEYS: Final = ("metric", "threshold", "score", "passed", "cluster")
+_KEYS: Final = ("metric", "threshold", "outcome", "score", "passed", "cluster")
 """Columns by which totals are counted, besides `status` and `reason`."""
 
 
@@ -62,7 +64,7 @@ def result_schema() -> Any:  # noqa: ANN401 - pyarrow has no types
     Example:
         >>> from toolgrade.evaluation.arrow import result_schema
         >>> result_schema().names
-        ['id', 'name', 'cluster', 'metric', 'threshold', 'status', 'score', 'passed', 'reason', 'result']
+        ['id', 'name', 'cluster', 'outcome', 'metric', 'threshold', 'status', 'score', 'passed', 'reason', 'result']
     """
     arrow = _arrow()
     return arrow.schema([(name, getattr(arrow, kind)()) for name, kind in _COLUMNS.items()])
@@ -77,10 +79,10 @@ def score_batch(
 ) -> Any:  # noqa: ANN401 - as above
     """Return the results of the cases of a record batch: a row for each case and metric, in the order of the cases.
 
-    A row is `id`, `name`, `cluster`, `metric`, `threshold`, `status` (`scored`, `skipped`, `errored`), `score`,
-    `passed`, `reason` (or the error), and `result`, the whole result as JSON text, without secrets, as in a file of
-    results. What does not apply is null. A row of the batch that cannot be read is errored in every metric. A
-    conversation with `turns` gives a case for each question of the user.
+    A row is `id`, `name`, `cluster`, `outcome` (of the case), `metric`, `threshold`, `status` (`scored`, `skipped`,
+    `errored`), `score`, `passed`, `reason` (or the error), and `result`, the whole result as JSON text, without
+    secrets, as in a file of results. What does not apply is null. A row of the batch that cannot be read is errored in
+    every metric. A conversation with `turns` gives a case for each question of the user.
 
     Args:
         batch: A `pyarrow.RecordBatch` or `pyarrow.Table` with a text column `case` or `messages`; a column `id` has
@@ -151,13 +153,14 @@ def totals_of(results: Iterable[Any], metrics: Sequence[MetricLike]) -> Totals:
         errors = [reason if status == "errored" else None for status, reason in zip(statuses, reasons, strict=True)]
         # Many rows are equal in what is counted; adding a fraction for each would be slow.
         counts = Counter(zip(*columns, statuses, errors, strict=True))
-        for (name, threshold, *result), times in counts.items():
+        for (name, threshold, outcome, *result), times in counts.items():
             metric = totals.get(name)
             if metric is None or metric.threshold != threshold:
                 expected = ", ".join(map(str, totals.values()))
                 other = f"{name!r} (threshold {threshold})"
                 raise InvalidDataError(f"results must be of the metrics {expected}, got {other}; leave out the others")
             _add_results(metric, *result, times=times)
+            metric.outcomes[outcome] += times
     return Totals(tuple(totals.values()))
 
 
@@ -230,13 +233,18 @@ def _rows(
     rows: list[dict[str, Any]] = []
     if entry.problems:
         wrong = InvalidDataError("; ".join(map(str, entry.problems)))
+        about: dict[str, str | None] = {"id": row_name, "outcome": "not_measured"}
         for name, metric in zip(names, metrics, strict=True):
-            rows.append(_row({"id": row_name}, None, errored_result(name, metric.threshold, wrong)))
+            rows.append(_row(about, None, errored_result(name, metric.threshold, wrong)))
     for case in entry.cases:
-        about = {"id": case.id or row_name, "name": (case.name or "").removeprefix(f"line {_LINE}, ") or None}
+        results = [measure_in_thread(metric, case).renamed(name) for name, metric in zip(names, metrics, strict=True)]
+        about = {
+            "id": case.id or row_name,
+            "name": (case.name or "").removeprefix(f"line {_LINE}, ") or None,
+            "outcome": outcome_of(results, wrong_end(case)),
+        }
         key = None if cluster is None else cluster_of(case, cluster)
-        for name, metric in zip(names, metrics, strict=True):
-            rows.append(_row(about, key, measure_in_thread(metric, case).renamed(name)))
+        rows += [_row(about, key, result) for result in results]
     return rows
 
 
@@ -315,10 +323,11 @@ class Totals:
             raise InvalidDataError(f"totals must be of the same metrics to be added, got {names} and {other_names}")
         return Totals(tuple(one.plus(another) for one, another in zip(self.metrics, other.metrics, strict=True)))
 
-    def report(self) -> Report:
-        """Return a report without single cases.
+    def report(self, gate: Gate | None = None) -> Report:
+        """Return a report without single cases, by default of the default gate.
 
-        Its counts and means equal those of `evaluate` on all cases exactly, its intervals up to rounding.
+        Its counts and means equal those of `evaluate` on all cases exactly, its intervals up to rounding. Each case is
+        a golden of its own for the gate.
 
         Raises:
             InvalidDataError: There is no result, or the metrics have different numbers of results, so that some are
@@ -330,21 +339,25 @@ class Totals:
             raise InvalidDataError("totals must have at least one result to be reported, got none")
         if len(set(amounts.values())) > 1:
             raise InvalidDataError(f"each metric must have a result of each case, got {amounts}; add what is missing")
-        return Report(tuple(amounts), (), totals=summaries)
+        return Report(
+            tuple(amounts), (), gate=gate or Gate(), totals=summaries, outcomes=dict(self.metrics[0].outcomes)
+        )
 
 
 @dataclass
 class MetricTotals:
     """The results of one metric so far.
 
-    `counts` has the numbers of results by verdict, `total` the sum of the scores, `squares` that of their squares for
-    cases without a cluster, and `clusters` the number of scored cases of each cluster, of those that passed, and the
-    sum of their scores. A case without a cluster is independent of all others, and is not in there.
+    `counts` has the numbers of results by status, `outcomes` those of their cases by outcome, `total` the sum of the
+    scores, `squares` that of their squares for cases without a cluster, and `clusters` the number of scored cases of
+    each cluster, of those that passed, and the sum of their scores. A case without a cluster is independent of all
+    others, and is not in there.
     """
 
     metric: str
     threshold: float
     counts: Counter[str] = field(default_factory=Counter[str])
+    outcomes: Counter[Outcome] = field(default_factory=Counter[Outcome])
     total: Fraction = _ZERO
     squares: Fraction = _ZERO
     clusters: dict[str, tuple[int, int, Fraction]] = field(default_factory=dict[str, tuple[int, int, Fraction]])
@@ -371,9 +384,9 @@ class MetricTotals:
         else:
             self._add_cluster(cluster, (times, times * passed, Fraction(score) * times))
 
-    def add_unscored(self, verdict: str, error: str | None, times: int) -> None:
+    def add_unscored(self, status: str, error: str | None, times: int) -> None:
         """Add equal results without a score: `skipped` or `errored`."""
-        self.counts[verdict] += times
+        self.counts[status] += times
         # The first in the alphabet, so that it does not depend on the order.
         self.error = min(filter(None, (self.error, error)), default=None)
 
@@ -387,6 +400,7 @@ class MetricTotals:
             metric=self.metric,
             threshold=self.threshold,
             counts=self.counts + other.counts,
+            outcomes=self.outcomes + other.outcomes,
             total=self.total + other.total,
             squares=self.squares + other.squares,
             clusters=dict(self.clusters),

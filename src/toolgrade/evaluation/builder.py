@@ -15,6 +15,7 @@ from toolgrade.evaluation.results_file import ResultsFile, head_of
 from toolgrade.evaluation.rows import CaseKey, Row, report_table
 from toolgrade.report import Report
 from toolgrade.report.report import case_names
+from toolgrade.verdict import Gate
 
 
 class ReportBuilder:
@@ -31,12 +32,14 @@ class ReportBuilder:
         *,
         agents: Sequence[str] = (),
         contents: bool = True,
+        gate: Gate | None = None,
     ) -> None:
         self.names = names
         self.trials = trials
         self.agents = agents
         self.file = file
         self.contents = contents
+        self.gate = gate or Gate()
         self.advance: Callable[[], None] = lambda: None
         self._rows: dict[CaseKey, list[Row]] = {}
         self._seconds_before = 0.0
@@ -117,7 +120,7 @@ class ReportBuilder:
     def report(self, *, interrupted: bool = False) -> Report:
         """Return the report of the units that are done, in the order of agents, cases and trials."""
         names, cases = report_table(self.rows, self.names, self.trials, agents=self.agents)
-        return Report(names, cases, self.trials, interrupted, self._about_now())
+        return Report(names, cases, self.trials, interrupted, self._about_now(), gate=self.gate)
 
     def file_report(self, rows: Sequence[Row], *, interrupted: bool = False) -> Report:
         """Write the end of the file, unless interrupted, and return the report of rows of recorded files."""
@@ -125,7 +128,7 @@ class ReportBuilder:
         if self.file is not None and not interrupted:
             self.file.complete(len(rows), about["seconds"])
         report = ranked_report(rows, self.names)
-        return replace(report, interrupted=interrupted, about=about)
+        return replace(report, interrupted=interrupted, about=about, gate=self.gate)
 
     @property
     def rows(self) -> list[Row]:

@@ -28,6 +28,7 @@ from toolgrade.evaluation.measuring import checked_metrics, unit_of, waits
 from toolgrade.metrics import MetricLike
 from toolgrade.report import Report
 from toolgrade.stats import check_positive
+from toolgrade.verdict import Gate
 
 if TYPE_CHECKING:
     from toolgrade.evaluation.files import FileCase, FileEvaluation, FileSetup
@@ -67,6 +68,7 @@ class EvaluationOptions:
     allow_nan: bool = False
     processes: int | None = None
     max_concurrency: int = DEFAULT_CONCURRENCY
+    gate: Gate | None = None
     show_progress: bool | None = None
     full: int = 0
 
@@ -93,6 +95,8 @@ class EvaluationOptions:
         self._check_fields_of_files()
         if self.resume not in (False, True, *_RESUME):
             raise ConfigurationError(f"resume must be one of {', '.join(_RESUME)}, got {self.resume!r}")
+        if not isinstance(self.gate, Gate | None):
+            raise ConfigurationError(f"gate must be a Gate, got {self.gate!r:.60}; such as Gate(pass_rate=0.95)")
         if self.resume and self.results is None:
             raise ConfigurationError("resume needs results, the file to resume")
 
@@ -223,15 +227,16 @@ def _builder(
     """Open the file of results, if there is one."""
     agents = list(options.agents or ())
     if options.results is None:
-        yield ReportBuilder(names, options.trials, agents=agents)
+        yield ReportBuilder(names, options.trials, agents=agents, gate=options.gate)
         return
     from toolgrade.evaluation.results_file import Header, ResultsFile  # noqa: PLC0415 - most evaluations have none
 
     if any(os.path.realpath(options.results) == os.path.realpath(file) for file in options.files):
         raise ConfigurationError(f"{printable(os.fspath(options.results))} is one of the files that are evaluated")
     resume: Resume | None = "missing" if options.resume is True else options.resume or None
-    with ResultsFile(options.results, Header.new(names, metrics, **counts), resume) as file:
-        yield ReportBuilder(names, options.trials, file, agents=agents, contents=options.contents)
+    header = Header.new(names, metrics, gate=(options.gate or Gate()).to_dict(), **counts)
+    with ResultsFile(options.results, header, resume) as file:
+        yield ReportBuilder(names, options.trials, file, agents=agents, contents=options.contents, gate=options.gate)
 
 
 def _file_setup(options: EvaluationOptions, metrics: Sequence[MetricLike]) -> FileSetup:
@@ -274,7 +279,8 @@ def _source(options: EvaluationOptions, metrics: Sequence[MetricLike]) -> Source
     from toolgrade.evaluation import session  # noqa: PLC0415 - loads an event loop
 
     if options.files:
-        return session.recorded_source(_read_files(options, metrics), metrics)
+        has_goldens = options.goldens is not None
+        return session.recorded_source(_read_files(options, metrics), metrics, has_goldens=has_goldens)
     if options.observed_callback is not None:
         from toolgrade.evaluation.session import ObservedApp  # noqa: PLC0415 - most evaluations have none
 

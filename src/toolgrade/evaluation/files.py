@@ -36,7 +36,7 @@ from toolgrade.dataset import BLANK, BOM, BadLines, Document, Golden, open_sourc
 from toolgrade.errors import ConfigurationError, InvalidDataError, Problem, ToolgradeWarning
 from toolgrade.evaluation.builder import ReportBuilder
 from toolgrade.evaluation.field_paths import cluster_of, value_at
-from toolgrade.evaluation.measuring import measure_in_thread
+from toolgrade.evaluation.measuring import measure_in_thread, no_golden_of
 from toolgrade.evaluation.pool import run_jobs
 from toolgrade.evaluation.result_json import EncodedCase, encode_case
 from toolgrade.evaluation.results_file import hash_of, head_of, rest_of
@@ -119,7 +119,7 @@ class Tag(NamedTuple):
         file: Position of the file.
         name: Name of the case in warnings.
         golden: Position of its golden.
-        key: The value by which repetitions of one case are found: the golden, or the cluster.
+        key: The value by which repetitions of one case are found: the golden, the cluster, or the id.
         run_id: Id of its run.
         is_interrupted: Whether the run was interrupted.
         problems: Why it cannot be read, if it cannot.
@@ -317,6 +317,8 @@ def _file_case(case: AnyCase, name: str, file: int, setup: FileSetup) -> FileCas
         key = None if golden is None else str(golden)
     if setup.cluster is not None:
         key = cluster_of(case, setup.cluster)
+    elif setup.goldens is None:
+        key = case.id  # cases with one id are trials of one golden
     run: Run | None = getattr(case, "run", None)
     run_id = None if run is None else run.run_id
     is_interrupted = run is not None and run_id is not None and run.status is RunStatus.INTERRUPTED
@@ -329,7 +331,8 @@ def measure_item(tag: Tag, case: AnyCase, setup: FileSetup) -> tuple[MetricResul
     pairs = zip(setup.metrics, setup.names, strict=True)
     if tag.problems:
         return tuple(errored_result(name, metric.threshold, tag.error) for metric, name in pairs)
-    return tuple(measure_in_thread(metric, case).renamed(name) for metric, name in pairs)
+    no_golden = no_golden_of(tag.golden, has_goldens=setup.goldens is not None)
+    return tuple(measure_in_thread(metric, case, no_golden).renamed(name) for metric, name in pairs)
 
 
 @dataclass(frozen=True)
@@ -352,12 +355,12 @@ class _Work:
     def _outcome(self, item: FileCase) -> CaseOutcome:
         setup = self.setup
         if setup.hashes is None:
-            return CaseOutcome(item.tag, Row(item.case, 0, results=measure_item(item.tag, item.case, setup)))
+            return CaseOutcome(item.tag, Row.of(item.case, 0, results=measure_item(item.tag, item.case, setup)))
         encoded = item.encoded()
         digest = hash_of(encoded)
         if digest in setup.hashes:  # it stays as it is, in case its line there is wrong
-            return CaseOutcome(item.tag, Row(item.case, 0), digest, item=item)
-        row = Row(item.case, 0, results=measure_item(item.tag, item.case, setup))
+            return CaseOutcome(item.tag, Row.of(item.case, 0), digest, item=item)
+        row = Row.of(item.case, 0, results=measure_item(item.tag, item.case, setup))
         return CaseOutcome(item.tag, row, digest, item.rest(row, digest, encoded, contents=setup.contents))
 
 

@@ -8,16 +8,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextvars import copy_context
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from toolgrade._internal.options import require
 from toolgrade.cases import AnyCase
-from toolgrade.errors import ConfigurationError
+from toolgrade.errors import ConfigurationError, MissingExpectationError
 from toolgrade.metrics import MetricLike
 from toolgrade.result import MetricResult, ResultStatus, errored_result
 
 if TYPE_CHECKING:
     from toolgrade.inputs import Unit
+
+
+NO_EXPECTATION: Final = "its golden does not state it"
+"""What a case lacks that a metric needs."""
+
+
+def no_golden_of(golden: int | None, *, has_goldens: bool) -> str | None:
+    """Return what a case of a file with this golden lacks if it states no expectation; `None` without goldens."""
+    if not has_goldens:
+        return None
+    return "no golden" if golden is None else NO_EXPECTATION
 
 
 def checked_metrics(metrics: object, method: str = "measure") -> list[MetricLike]:
@@ -37,13 +48,28 @@ def checked_metrics(metrics: object, method: str = "measure") -> list[MetricLike
     return listed
 
 
-def measure_in_thread(metric: MetricLike, case: AnyCase) -> MetricResult:
-    """Measure a case in this thread; an exception becomes a failed result."""
+def measure_in_thread(metric: MetricLike, case: AnyCase, no_golden: str | None = None) -> MetricResult:
+    """Measure a case in this thread; an exception becomes an errored result; `no_golden` as in `unmeasured`."""
     try:
         # In a copy of the context, so that `metric.score` of the caller does not change.
         return checked_result(copy_context().run(metric.measure, case))
     except Exception as error:  # noqa: BLE001 - one bad case must not lose the others
-        return errored_result(metric.label, metric.threshold, error)
+        return unmeasured(metric, error, no_golden)
+
+
+def unmeasured(metric: MetricLike, error: Exception, no_golden: str | None = None) -> MetricResult:
+    """Return the result of a metric that an error kept from measuring.
+
+    A case that states no expectation is skipped, unless goldens should have given it one: `no_golden` says what lacks.
+    """
+    if isinstance(error, MissingExpectationError):
+        if no_golden is None:
+            reason = f"Skipped: {error}"
+            return MetricResult(
+                metric=metric.label, status=ResultStatus.SKIPPED, threshold=metric.threshold, reason=reason
+            )
+        error = MissingExpectationError(f"{no_golden}: {error}")
+    return errored_result(metric.label, metric.threshold, error)
 
 
 def waits(metric: MetricLike) -> bool:

@@ -19,7 +19,14 @@ from toolgrade.cases import LLMTestCase, Run
 from toolgrade.dataset import Source, file_error, placed_text, problems_of, read_bytes, source_name, torn_text
 from toolgrade.errors import BadLineWarning, DataFileError, InvalidDataError, Problem
 from toolgrade.evaluation.builder import ranked_report
-from toolgrade.evaluation.result_json import Position, Written, WrittenResult, results_contradictions
+from toolgrade.evaluation.result_json import (
+    Position,
+    Written,
+    WrittenEnd,
+    WrittenGate,
+    WrittenResult,
+    results_contradictions,
+)
 from toolgrade.evaluation.results_file import Header, Scan, WrittenMetric, is_header, read_rows, scan
 from toolgrade.evaluation.rows import NO_AGENTS, CaseKey, Row, report_table
 from toolgrade.report import CaseResult, Report
@@ -57,6 +64,7 @@ class WrittenCase(Written):
     golden: Position | None = None
     tools: WrittenTools | None = None
     apart: list[str] = Field(default_factory=list[str])
+    wrong_end: WrittenEnd | None = None
     results: list[WrittenResult]
 
     def contradictions(self, metrics: list[str], *path: str | int) -> Iterator[Problem]:
@@ -84,6 +92,7 @@ class WrittenCase(Written):
             golden=self.golden,
             key=self.key,
             agent=self.agent,
+            wrong_end=None if self.wrong_end is None else self.wrong_end.to_wrong_end(),
         )
 
 
@@ -100,6 +109,7 @@ class WrittenReport(Written):
     cases: list[WrittenCase]
     trials: Annotated[int, Field(ge=1)] | None = None
     interrupted: bool = False
+    gate: WrittenGate = Field(default_factory=WrittenGate)
     about: dict[str, JsonValue] = Field(default_factory=dict[str, Any])
 
     def to_report(self) -> Report:
@@ -110,6 +120,7 @@ class WrittenReport(Written):
             trials=self.trials,
             interrupted=self.interrupted,
             about=self.about,
+            gate=self.gate.to_gate(),
         )
 
 
@@ -172,9 +183,10 @@ def _report_of_lines(data: bytes, name: str) -> Report:
     rows += lost
     about = {**header.about, **({} if content.end is None else {"seconds": content.end.seconds})}
     if header.cases is None:
-        return replace(ranked_report(rows, metrics), interrupted=content.end is None, about=about)
+        report = ranked_report(rows, metrics)
+        return replace(report, interrupted=content.end is None, about=about, gate=header.gate.to_gate())
     names, cases = report_table(rows, metrics, header.trials, agents=header.agents or ())
-    return Report(names, cases, header.trials, content.end is None, about)
+    return Report(names, cases, header.trials, content.end is None, about, gate=header.gate.to_gate())
 
 
 def _stored_rows(data: bytes, content: Scan, metrics: Sequence[str]) -> tuple[list[Row], list[Problem]]:

@@ -41,6 +41,8 @@ from toolgrade.evaluation.result_json import (
     EncodedCase,
     Position,
     Written,
+    WrittenEnd,
+    WrittenGate,
     WrittenResult,
     case_from_json,
     case_members,
@@ -96,6 +98,7 @@ class Header(Written):
     cases: Position | None = None
     trials: Annotated[int, Field(ge=1)] | None = None
     agents: list[str] | None = None
+    gate: WrittenGate = Field(default_factory=WrittenGate)
     resumed: bool = False
 
     @classmethod
@@ -117,8 +120,8 @@ class Header(Written):
 
     @property
     def counts(self) -> tuple[object, ...]:
-        """What says which lines count."""
-        return self.cases, self.trials, self.agents
+        """What says which lines count, and how many must pass."""
+        return self.cases, self.trials, self.agents, self.gate
 
     @property
     def about(self) -> dict[str, Any]:
@@ -151,6 +154,7 @@ class WrittenRow(Written):
     name: str | None = None
     type: str | None = None
     content: dict[str, JsonValue] | None = None
+    wrong_end: WrittenEnd | None = None
     results: list[WrittenResult]
 
     def to_row(self, unit: CaseKey, golden: int | None) -> Row:
@@ -161,7 +165,8 @@ class WrittenRow(Written):
         """
         case = case_from_json(self.type, self.content, id=self.id, name=self.name)
         results = tuple(result.to_result() for result in self.results)
-        return Row(case, *unit[:2], self.component, self.source, results, unit.agent, golden)
+        end = None if self.wrong_end is None else self.wrong_end.to_wrong_end()
+        return Row(case, *unit[:2], self.component, self.source, results, unit.agent, golden, end)
 
 
 class CaseLine(WrittenRow):
@@ -321,9 +326,10 @@ def _status(line: Mapping[str, Any]) -> Literal["passed", "failed", "errored"]:
     """Return the status of a line by its results and how its run ended."""
     rows = line.get("rows") or [line]
     results = [result for row in rows for result in row["results"]]
-    if any("ended" in row for row in rows) or any(result["status"] == "errored" for result in results):
+    ends = [row["wrong_end"]["outcome"] for row in rows if "wrong_end" in row]
+    if "agent_error" in ends or any(result["status"] == "errored" for result in results):
         return "errored"
-    return "failed" if any(result.get("passed") is False for result in results) else "passed"
+    return "failed" if ends or any(result.get("passed") is False for result in results) else "passed"
 
 
 def read_rows(line: bytes, metrics: Sequence[str]) -> list[Row]:
@@ -532,8 +538,8 @@ def _row_members(row: Row, encoded: EncodedCase, *, contents: bool) -> bytes:
     head: dict[str, Any] = {}
     if row.component is not None:
         head |= {"component": row.component, "source": row.source}
-    if row.error is not None:
-        head |= {"ended": "error"}
+    if row.wrong_end is not None:
+        head |= {"wrong_end": DEFAULT(row.wrong_end._asdict())}
     text = json_text(head | case_names(row.case))[1:-1].encode()
     members = [text] if text else []
     if contents:

@@ -17,11 +17,12 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from toolgrade._internal.text import unique_labels
-from toolgrade.cases import AnyCase, LLMTestCase, RunStatus
+from toolgrade.cases import AnyCase, LLMTestCase
 from toolgrade.report import CaseResult
 from toolgrade.report.report import error_of
 from toolgrade.report.text.phrases import severity
 from toolgrade.result import Finding, MetricResult, ResultStatus
+from toolgrade.verdict import WrongEnd, wrong_end
 
 NO_AGENTS: Final[Sequence[str | None]] = (None,)
 """The agents of an evaluation without several."""
@@ -41,7 +42,8 @@ class Row(NamedTuple):
     `place` is the position of the case or golden in the evaluation, from 0, and `trial` counts from 1; `agent` is the
     name of the agent if there are several. `component` is the name of a component, `None` for a whole answer; `source`
     distinguishes components of equal names. `golden` is the place of the first case of the same golden, if a file has
-    several runs of one. An outline has no content, reasons and alignments, see `WorstRows`.
+    several runs of one. `wrong_end` says why the run did not end as its golden says. An outline has no content, reasons
+    and alignments, see `WorstRows`.
     """
 
     case: AnyCase
@@ -52,7 +54,13 @@ class Row(NamedTuple):
     results: tuple[MetricResult, ...] = ()
     agent: str | None = None
     golden: int | None = None
+    wrong_end: WrongEnd | None = None
     is_outline: bool = False
+
+    @classmethod
+    def of(cls, case: AnyCase, place: int, trial: int | None = None, **fields: Any) -> Row:  # noqa: ANN401 - fields
+        """Return the row of a case as it was read or answered."""
+        return cls(case, place, trial, wrong_end=wrong_end(case), **fields)
 
     @property
     def unit(self) -> CaseKey:
@@ -61,9 +69,9 @@ class Row(NamedTuple):
 
     @property
     def error(self) -> str | None:
-        """The exception that ended the run, if one did."""
-        run = getattr(self.case, "run", None)
-        return run.error if run is not None and run.status is RunStatus.ERROR else None
+        """Why the agent broke, if it did."""
+        end = self.wrong_end
+        return end.why if end is not None and end.outcome == "agent_error" else None
 
 
 def report_table(
@@ -106,6 +114,7 @@ def _case_result(index: int, row: Row, metrics: Sequence[str]) -> CaseResult:
         trial=row.trial,
         golden=row.place if has_several and row.golden is None else row.golden,
         agent=row.agent,
+        wrong_end=row.wrong_end,
     )
 
 
@@ -119,6 +128,7 @@ def _component_result(index: int, row: Row, columns: Sequence[_Column]) -> CaseR
         trial=row.trial,
         golden=row.place,
         agent=row.agent,
+        wrong_end=row.wrong_end,
     )
 
 

@@ -19,6 +19,7 @@ from toolgrade.matching.alignment import Denominator
 from toolgrade.metrics import MetricLike, ToolCorrectnessMetric
 from toolgrade.report import Report
 from toolgrade.result import MetricResult, ResultStatus
+from toolgrade.verdict import OUTCOME_WORDS, Gate
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -47,6 +48,7 @@ def evaluate(
     allow_nan: bool = False,
     processes: int | None = None,
     max_concurrency: int = DEFAULT_CONCURRENCY,
+    gate: Gate | None = None,
     show_progress: bool | None = None,
 ) -> Report:
     """Measure every case with every metric.
@@ -87,6 +89,7 @@ def evaluate(
         processes: Number of processes that evaluate large files; by default one per core. Metrics that ask a judge are
             measured in this one.
         max_concurrency: Number of questions, and of cases that are judged, at the same time.
+        gate: How much is enough for `Report.passed`; by default every case must pass.
         show_progress: Show the progress bar; by default only on a terminal.
 
     Raises:
@@ -129,6 +132,7 @@ async def evaluate_async(
     allow_nan: bool = False,
     processes: int | None = None,
     max_concurrency: int = DEFAULT_CONCURRENCY,
+    gate: Gate | None = None,
     show_progress: bool | None = None,
 ) -> Report:
     """Do what `evaluate` does, inside a running event loop; files are evaluated in a thread.
@@ -186,14 +190,15 @@ def partial_report(stopped: BaseException) -> Report | None:
 
 
 def assert_test(test_case: AnyCase, metrics: Sequence[MetricLike]) -> tuple[MetricResult, ...]:
-    """Measure one case, and raise an error unless it passes every metric that applies.
+    """Measure one case, and raise an error unless its outcome is `passed`.
 
     Returns:
         The results, in the order of the metrics.
 
     Raises:
-        MetricAssertionError: A score is below its threshold, or could not be measured; the message has every reason.
-            Test runners report it as a failed test, since it is an `AssertionError`.
+        MetricAssertionError: A score is below its threshold or could not be measured, no metric applies, or the run of
+            the case did not end as it must; the message has every reason. Test runners report it as a failed test,
+            since it is an `AssertionError`.
         ConfigurationError: There is no metric.
 
     Example:
@@ -215,18 +220,19 @@ def passed_results(report: Report, remedy: str = "") -> tuple[MetricResult, ...]
     """Return the results of a report of one case, or raise an error that ends with `remedy`.
 
     Raises:
-        MetricAssertionError: At least one metric that applies did not pass.
+        MetricAssertionError: The outcome of the case is not `passed`.
     """
     __tracebackhide__ = True
-    results = report.cases[0].results
-    lines: list[str] = []
-    for result in results:
-        if not result.passed and result.status is not ResultStatus.SKIPPED:
+    case = report.cases[0]
+    if case.outcome == "passed":
+        return case.results
+    lines = [] if case.wrong_end is None else [f"{OUTCOME_WORDS[case.wrong_end.outcome]}: {case.wrong_end.why}"]
+    applies = any(result.status is not ResultStatus.SKIPPED for result in case.results)
+    for result in case.results:
+        if not result.passed and not (applies and result.status is ResultStatus.SKIPPED):
             below = f"score {result.score or 0:.4g} is below the threshold {result.threshold:g}"
             lines.append(f"{result.metric}: {result.reason or result.error or below}")
-    if lines:
-        raise MetricAssertionError("\n".join([*lines, remedy]).rstrip("\n"), report)
-    return results
+    raise MetricAssertionError("\n".join([*lines, remedy]).rstrip("\n"), report)
 
 
 class Evaluator(Generic[T]):

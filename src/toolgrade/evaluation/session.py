@@ -21,7 +21,15 @@ from toolgrade.agents import AgentCallable, run_golden
 from toolgrade.cases import AnyCase
 from toolgrade.dataset import Golden
 from toolgrade.evaluation.builder import ReportBuilder
-from toolgrade.evaluation.measuring import checked_result, is_batched, measure_in_thread, waits
+from toolgrade.evaluation.measuring import (
+    NO_EXPECTATION,
+    checked_result,
+    is_batched,
+    measure_in_thread,
+    no_golden_of,
+    unmeasured,
+    waits,
+)
 from toolgrade.evaluation.result_json import encode_case
 from toolgrade.evaluation.results_file import hash_of, head_of, rest_of
 from toolgrade.evaluation.rows import CaseKey, Row
@@ -79,13 +87,18 @@ def case_source(cases: Sequence[AnyCase], metrics: Sequence[MetricLike]) -> Sour
     return Source(cases, prepare, runs_agent=False)
 
 
-def recorded_source(accepted: Iterable[tuple[CaseKey, int | None, FileCase]], metrics: Sequence[MetricLike]) -> Source:
+def recorded_source(
+    accepted: Iterable[tuple[CaseKey, int | None, FileCase]], metrics: Sequence[MetricLike], *, has_goldens: bool
+) -> Source:
     """Return the source of the cases of files."""
     recorded = {unit: (golden, item) for unit, golden, item in accepted}
 
     async def prepare(unit: CaseKey) -> Sequence[Pending]:
-        _, (tag, case, _) = recorded[unit]
-        return [Pending(case, metrics, error=tag.error if tag.problems else None)]
+        _, item = recorded[unit]
+        error = item.tag.error if item.tag.problems else None
+        return [
+            Pending(item.case, metrics, error=error, no_golden=no_golden_of(item.tag.golden, has_goldens=has_goldens))
+        ]
 
     return Source({unit.place: item.case for unit, (_, item) in recorded.items()}, prepare, recorded=recorded)
 
@@ -96,7 +109,8 @@ def agent_source(
     """Return the source of goldens that agents answer; a single one has no name."""
 
     async def prepare(unit: CaseKey) -> Sequence[Pending]:
-        return [Pending(await run_golden(goldens[unit.place], agents[unit.agent]), metrics)]
+        case = await run_golden(goldens[unit.place], agents[unit.agent])
+        return [Pending(case, metrics, no_golden=NO_EXPECTATION)]
 
     return Source(goldens, prepare, agents=list(agents))
 
@@ -146,7 +160,7 @@ class Session:
         reused: list[CaseKey] = []
         lines: list[bytes] = []
         for unit, (golden, item) in recorded.items():
-            row = Row(item.case, unit.place, unit.trial, golden=golden)
+            row = Row.of(item.case, unit.place, unit.trial, golden=golden)
             resumed = self.builder.resumed(row, self._hashes[unit.place])
             if resumed is not None:
                 row, is_there = resumed
@@ -242,17 +256,18 @@ class Session:
             }
         for index, metric in enumerate(pending.metrics):
             if index not in results:
-                results[index] = await self._result(metric, pending.case)
+                results[index] = await self._result(metric, pending)
         return self._row(unit, pending, results)
 
-    async def _result(self, metric: MetricLike, case: AnyCase) -> MetricResult:
+    async def _result(self, metric: MetricLike, pending: Pending) -> MetricResult:
+        case, no_golden = pending.case, pending.no_golden
         if self.is_async or waits(metric):
-            return await _measure_async(metric, case)
+            return await _measure_async(metric, case, no_golden)
         if isinstance(metric, Metric):
-            return measure_in_thread(metric, case)
+            return measure_in_thread(metric, case, no_golden)
         # A user's metric may run its own event loop, which fails in a thread where a loop runs.
         async with self._metric_lock:
-            return await asyncio.to_thread(measure_in_thread, metric, case)
+            return await asyncio.to_thread(measure_in_thread, metric, case, no_golden)
 
     def _row(self, unit: CaseKey, pending: Pending, results: Mapping[int, MetricResult]) -> Row:
         component = pending.component
@@ -260,10 +275,18 @@ class Session:
         renamed = tuple(results[index].renamed(name) for index, name in enumerate(names))
         if component is None:
             golden, _ = (self.source.recorded or {}).get(unit, (None, None))
-            return Row(pending.case, unit.place, unit.trial, results=renamed, agent=unit.agent, golden=golden)
+            return Row.of(pending.case, unit.place, unit.trial, results=renamed, agent=unit.agent, golden=golden)
         thresholds = ", ".join(f"{result.metric} {result.threshold:g}" for result in renamed)
         source = f"{component.source} ({thresholds})"
-        return Row(pending.case, unit.place, unit.trial, component.name, source, renamed, unit.agent)
+        return Row.of(
+            pending.case,
+            unit.place,
+            unit.trial,
+            component=component.name,
+            source=source,
+            results=renamed,
+            agent=unit.agent,
+        )
 
     def _store(self, unit: CaseKey, rows: list[Row]) -> None:
         self.builder.store(unit, rows, self._rest(unit, rows))
@@ -290,11 +313,11 @@ class Session:
         return len(self.builder), len(self.units)
 
 
-async def _measure_async(metric: MetricLike, case: AnyCase) -> MetricResult:
+async def _measure_async(metric: MetricLike, case: AnyCase, no_golden: str | None) -> MetricResult:
     try:
         return checked_result(await asyncio.create_task(metric.a_measure(case)))
     except Exception as error:  # noqa: BLE001 - one bad case must not lose the others
-        return errored_result(metric.label, metric.threshold, error)
+        return unmeasured(metric, error, no_golden)
 
 
 App: TypeAlias = "Callable[[str], object] | Callable[[str], Awaitable[object]]"
@@ -304,13 +327,14 @@ App: TypeAlias = "Callable[[str], object] | Callable[[str], Awaitable[object]]"
 class Pending(NamedTuple):
     """A case to measure; `component` is the function that it is about, `None` for a case or a whole answer.
 
-    `error` says why there is no case that could be measured.
+    `error` says why there is no case that could be measured, and `no_golden` is as in `unmeasured`.
     """
 
     case: AnyCase
     metrics: Sequence[MetricLike]
     component: Observable | None = None
     error: Exception | None = None
+    no_golden: str | None = None
 
 
 class ObservedApp:
@@ -351,11 +375,12 @@ class ObservedApp:
         run = case.run
         recorder = None if run is None else self._recorders.pop(run.run_id, None)
         if run is None or recorder is None:
-            return [Pending(case, metrics)]
+            return [Pending(case, metrics, no_golden=NO_EXPECTATION)]
         expectations = _expectations(golden)
         pending = list(_component_cases(recorder, expectations, golden.id or f"#{place + 1}"))
         if metrics or not pending or run.status is RunStatus.ERROR:
-            pending.insert(0, Pending(recorder.test_case_with(case, expectations), metrics))
+            whole = recorder.test_case_with(case, expectations)
+            pending.insert(0, Pending(whole, metrics, no_golden=NO_EXPECTATION))
         return pending
 
     async def _called(self, question: str) -> tuple[object, Exception | None]:
@@ -373,7 +398,7 @@ class ObservedApp:
 
 def _expectations(golden: Golden) -> dict[str, Any]:
     """Return the fields of a golden that are set and that its cases have, too."""
-    names = ("input", "expected_tools", "expected_output", "required_texts", "must_end", "available_tools")
+    names = ("input", "expected_tools", "expected_output", "required_texts", "ends", "available_tools")
     return drop_none({name: value for name, value in set_fields(golden).items() if name in names})
 
 

@@ -33,7 +33,7 @@ _TRAJECTORIES = ("agent_trajectory", "expected_agent_trajectory")
 _RECORD_ONLY = frozenset({*_SYNONYMS, *_TRAJECTORIES})
 _PLAIN_FIELDS = (
     *("id", "name", "input", "actual_output", "agent_texts", "ended"),
-    *("expected_output", "required_texts", "must_end", "tags", "metadata"),
+    *("expected_output", "required_texts", "ends", "tags", "metadata"),
 )
 _RECORD_KEYS = (*_SYNONYMS, *_PLAIN_FIELDS, *_TRAJECTORIES, "tools_called", "expected_tools", "available_tools")
 _BY_SPELLING = {spelling: key for key in _RECORD_KEYS for spelling in (key, to_camel(key))}
@@ -60,7 +60,7 @@ def case_from_record(
     Keys, all optional, in snake_case or camelCase: `query`, `generated_response`, `expected_response` (or `input`,
     `actual_output`, `expected_output`), `tools_called`, `expected_tools`, `agent_trajectory`,
     `expected_agent_trajectory` (OpenAI chat messages, see `run_from_messages`), `agent_texts`, `ended`,
-    `required_texts`, `must_end`, `available_tools`, `id`, `name`, `tags`, `metadata`. Any other key goes to
+    `required_texts`, `ends`, `available_tools`, `id`, `name`, `tags`, `metadata`. Any other key goes to
     `metadata`. `$schema` is ignored, `null` reads as not set.
 
     `expected_tools` may be the JSON form of a richer expectation (`toolgrade.expect`). `tools_called` wins over the

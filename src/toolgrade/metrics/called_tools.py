@@ -10,9 +10,10 @@ from toolgrade._internal.options import require
 from toolgrade._internal.text import plural, printable, shorten
 from toolgrade.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
 from toolgrade.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase, TestCase
-from toolgrade.errors import ConfigurationError, MissingFieldError
+from toolgrade.errors import ConfigurationError, MissingExpectationError, MissingFieldError
 from toolgrade.matching.json_compare import frozen, has_mark
 from toolgrade.result import Finding, FindingKind, redact_at_path
+from toolgrade.verdict import run_end
 
 if TYPE_CHECKING:
     from toolgrade.expect.plan import Expectation
@@ -136,7 +137,10 @@ def first_match(name: str, patterns: Iterable[str]) -> str | None:
 
 def run_notes(case: TestCase) -> Sequence[str]:
     """Return the notes on what the recording of a case lacks."""
-    return () if case.run is None else tuple(case.run.notes)
+    notes = () if case.run is None else tuple(case.run.notes)
+    if case.ends in {None, "any"} or run_end(case)[0] is not None:
+        return notes
+    return (*notes, f"nothing recorded says how the run ended, which must end with {case.ends!r}")
 
 
 def case_label(case: TestCase | ConversationalTestCase) -> str:
@@ -169,13 +173,13 @@ def expectation_of(case: TestCase, metric: str) -> list[ToolCall] | Expectation:
 
     Raises:
         ConfigurationError: It is not a case of a single question.
-        MissingFieldError: The case has no `expected_tools`.
+        MissingExpectationError: The case has no `expected_tools`.
     """
     check_case(case, metric)
     expected = case.expected_tools
     if expected is None:
         needs = f"{metric} needs expected_tools{case_label(case)}"
-        raise MissingFieldError(f"{needs}; give the calls, or [] for none")
+        raise MissingExpectationError(f"{needs}; give the calls, or [] for none")
     if isinstance(expected, list):
         return expected
     from toolgrade.expect.plan import without_rules  # noqa: PLC0415 - loaded with the first plan

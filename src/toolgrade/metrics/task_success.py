@@ -16,8 +16,8 @@ from toolgrade._internal.json import is_number
 from toolgrade._internal.options import enabled, read_share, require_one_of
 from toolgrade._internal.text import number_text, plural, printable
 from toolgrade.calls import ToolCall, ToolEffect, ToolSpec
-from toolgrade.cases import MLLMImage, Run, RunStatus, TestCase
-from toolgrade.errors import MissingFieldError
+from toolgrade.cases import MLLMImage, Run, TestCase
+from toolgrade.errors import MissingExpectationError, MissingFieldError
 from toolgrade.expect import AnyOf, Approx, Contains, ContainsAll, Expect, Matcher
 from toolgrade.expect.meaning import meaning_key
 from toolgrade.expect.plan import Expectation
@@ -42,6 +42,7 @@ from toolgrade.metrics.effect_alignment import CaseChanges, TaskChanges, TurnMat
 from toolgrade.metrics.tool_effects import is_hand_over
 from toolgrade.metrics.wording import arithmetic, choice_lines, partial_comparison_warnings
 from toolgrade.result import Finding, MetricResult, display_value
+from toolgrade.verdict import is_record_only, run_end
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +62,7 @@ class TaskSuccessMetric(Metric):
     - `turns`, where expected calls have a `turn`: the matched weight of these calls, reads included, compared only with
       the calls of the same turn, over their number;
     - `required_texts`: the share of them that the agent said at any time;
-    - `ended`, with `must_end`: 1 if the run came to its own end, else 0;
+    - `ended`, with `ends`: 1 if the run ended as stated, else 0;
     - `answer`, with `expected_output`: of a text the share of its words and numbers that the answer has, of a matcher
       its credit.
 
@@ -170,8 +171,10 @@ class TaskSuccessMetric(Metric):
         elif parts:
             measured = self._without_calls(case, parts)
         else:
-            needs = f"{metric} needs expected_tools, expected_output, required_texts or must_end{case_label(case)}"
-            raise MissingFieldError(f"{needs}; state at least one of them, such as expected_tools=[] for no calls")
+            needs = f"{metric} needs expected_tools, expected_output, required_texts or ends{case_label(case)}"
+            raise MissingExpectationError(
+                f"{needs}; state at least one of them, such as expected_tools=[] for no calls"
+            )
         return result_of(self, measured._replace(notes=run_notes(case)))
 
     def _with_calls(
@@ -459,32 +462,34 @@ def _required_texts(case: TestCase) -> list[_Term]:
 
 
 def _ended(case: TestCase) -> list[_Term]:
-    """Return the part of the end of the run; empty if the case does not state that it must end."""
-    if not case.must_end:
+    """Return the part of the end of the run; empty if the case does not state how it must end."""
+    if case.ends in {None, "any"}:
         return []
-    has_ended, warnings = _own_end(case)
+    has_ended, warnings = _has_stated_end(case)
     if has_ended:
-        return [_Term("ended", 1.0, "Ended: the run came to its own end = 1.", warnings=warnings)]
-    text = "The run did not come to its own end."
+        return [_Term("ended", 1.0, "Ended: the run ended as it must = 1.", warnings=warnings)]
+    own = "The run did not come to its own end."
+    text = own if case.ends == "ok" else f"The run did not end with {case.ends!r}."
     return [_Term("ended", 0.0, "Ended: no = 0.", [Finding("not_ended", text, "")])]
 
 
-def _own_end(case: TestCase) -> tuple[bool, list[str]]:
-    """Return whether a run came to its own end, with a warning if that is a guess.
+def _has_stated_end(case: TestCase) -> tuple[bool, list[str]]:
+    """Return whether a run ended as the case states, with a warning if that is a guess.
 
     Raises:
         MissingFieldError: Neither the case nor a recorded run says it.
     """
-    if case.ended is not None:
-        return case.ended, []
+    actual, _ = run_end(case)
+    if actual is not None:
+        return actual == case.ends, []
     run = _recorded_run(case)
     if run is None:
-        needs = f"TaskSuccessMetric needs ended{case_label(case)}, since it states must_end"
+        needs = f"TaskSuccessMetric needs ended{case_label(case)}, since it states ends={case.ends!r}"
         raise MissingFieldError(f"{needs}; give True or False, or the run")
     last = run.calls[-1] if run.calls else None
-    if last is not None and run.status is RunStatus.STOPPED and run.error is None and _hands_over(last):
+    if case.ends == "ok" and last is not None and _hands_over(last):
         return True, [f"the run counts as ended, since {printable(last.name)!r} seems to hand the conversation over"]
-    return run.status is RunStatus.OK, []
+    return False, []  # `run_notes` has the warning
 
 
 def _hands_over(call: ToolCall) -> bool:
@@ -554,8 +559,7 @@ def _recorded_texts(case: TestCase) -> list[str] | None:
 
 def _recorded_run(case: TestCase) -> Run | None:
     """Return the run of a case, unless it only carries the warnings of a record."""
-    run = case.run
-    return None if run is None or run.model_fields_set <= {"calls", "warnings"} else run
+    return None if case.run is None or is_record_only(case.run) else case.run
 
 
 def _text_of(content: str | list[str | MLLMImage]) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from toolgrade._internal.json import json_text, replace_nonfinite, to_json_value
 from toolgrade._internal.options import require
 from toolgrade._internal.text import difference_text, number_text, plural
 from toolgrade.result import FindingKind, ResultStatus
 from toolgrade.stats import Interval
+from toolgrade.verdict import Outcome, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +100,31 @@ class CaseGap(_CaseInBoth):
     def lost(self) -> bool:
         """Whether it passed in A and could not be measured in B."""
         return self.passed_a is True and self.status_b is ResultStatus.ERRORED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseLoss(_CaseInBoth):
+    """A case that passed in A and has no verdict of its scores in B: its agent broke, or it could not be measured.
+
+    Attributes:
+        case: Its id, else its name, else its position from 1 as `#3`.
+        occurrence: Number of the case among those with the same id, from 1.
+        index_a: Its position in A, from 0.
+        index_b: Its position in B, from 0.
+        outcome_b: Its outcome in B.
+        reason: Why, in one sentence; empty if nothing was recorded.
+
+    Example:
+        >>> from toolgrade import LLMTestCase, Run, ToolCorrectnessMetric, compare, evaluate
+        >>> case = LLMTestCase(id="weather", tools_called=[], expected_tools=[])
+        >>> broken = case.model_copy(update={"run": Run(status="error", error="RuntimeError: 401 invalid key")})
+        >>> a, b = (evaluate([one], [ToolCorrectnessMetric()]) for one in (case, broken))
+        >>> print(compare(a, b).losses[0].outcome_b, compare(a, b).losses[0].reason)
+        agent_error RuntimeError: 401 invalid key
+    """
+
+    outcome_b: Outcome
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,6 +238,10 @@ class Comparison:
         cases_a: Cases of A.
         cases_b: Cases of B.
         in_both: Cases that are in both.
+        verdict_a: Whether the gate of A holds.
+        verdict_b: Whether the gate of B holds.
+        interrupted_b: Whether B was stopped before all its cases were measured.
+        losses: Cases that passed in A, and whose agent broke in B, or that could not be measured there.
         only_a: Cases that only A has.
         only_b: Cases that only B has.
         metrics: One entry for each metric that both have, in the order of A.
@@ -238,6 +268,10 @@ class Comparison:
     cases_a: int
     cases_b: int
     in_both: int
+    verdict_a: Verdict
+    verdict_b: Verdict
+    interrupted_b: bool
+    losses: tuple[CaseLoss, ...]
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
     metrics: tuple[MetricComparison, ...]
@@ -254,9 +288,9 @@ class Comparison:
         """Return why B must not replace A, one sentence each; empty if nothing speaks against it.
 
         A metric speaks against it if a case that passed in A failed in B (with `alpha`: if significantly more became
-        worse than better, see `MetricComparison.worse`), could not be measured in B, or is not in B. So does a
-        comparison in which no case has a score in both. Cases that a metric skips in B, and metrics that B does not
-        have, do not count.
+        worse than better, see `MetricComparison.worse`), could not be measured in B, or is not in B. So do a case that
+        passed in A and whose agent broke in B, an interrupted B, and no case with a score in both. Cases that a metric
+        skips in B, and metrics that B does not have, do not count.
 
         Args:
             alpha: Count regressions only if they are significant at this level, in (0, 1).
@@ -270,9 +304,20 @@ class Comparison:
         failures: list[str] = []
         for metric in self.metrics:
             failures += metric.failures(alpha, allow_missing=allow_missing)
+        failures += self._lost(any(metric.lost for metric in self.metrics))
+        if self.interrupted_b:
+            failures.append(f"B is not complete: {self.verdict_b.sentence}")
         if not any(metric.paired for metric in self.metrics):
             failures.append("no case has a score in both")
         return tuple(failures)
+
+    def _lost(self, are_named: bool) -> Iterator[str]:
+        """Yield how many cases passed in A and have no verdict in B; metrics may have named those not measured."""
+        for outcome, words in _LOSSES.items():
+            lost = [loss for loss in self.losses if loss.outcome_b == outcome]
+            if lost and not (are_named and outcome == "not_measured"):
+                reason = f" ({lost[0].label}: {lost[0].reason})" if lost[0].reason else ""
+                yield f"{plural(len(lost), 'case')} passed in A and {words} in B{reason}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values."""
@@ -286,6 +331,13 @@ class Comparison:
     def __str__(self) -> str:
         """Return one line per metric."""
         return "\n".join(map(str, self.metrics))
+
+
+_LOSSES: Final[Mapping[Outcome, str]] = {
+    "agent_error": "broke the agent",
+    "failed": "did not end as they must",
+    "not_measured": "could not be measured",
+}
 
 
 def case_label(case: str, occurrence: int) -> str:

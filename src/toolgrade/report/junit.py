@@ -1,6 +1,6 @@
-"""Reports as JUnit XML, which CI servers read: a suite for each metric, a test case for each case.
+"""Reports as JUnit XML, which CI servers read: a test case for each case.
 
-A score below the threshold is a failure, a case that could not be measured an error, a skipped case is skipped.
+A case that failed is a failure; one that could not be measured, or whose agent broke, is an error.
 """
 
 from __future__ import annotations
@@ -16,25 +16,23 @@ from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.report.redaction import redact
 from toolgrade.report.report import CaseResult, MetricSummary, Report, TrialSummary
 from toolgrade.report.terminal.results import result_text
-from toolgrade.report.text.first_problem import first_problem
+from toolgrade.report.text.first_problem import case_problem
 from toolgrade.report.text.phrases import (
-    Entry,
-    Verdict,
+    WORD_TEXTS,
     flaky_text,
     interval_text,
+    is_bad,
     number_or_dash,
     one_line,
     pass_at_k_rows,
-    result_verdict,
+    result_word,
     score_text,
 )
-from toolgrade.result import ResultStatus
 
 __all__ = ["render_junit"]
 
 _MAX_NAME = 200
 _MOST_SECONDS = 10**12  # a number beyond it, from a file of results, is not a time
-_EXCEPTION_TYPE = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,99}): ", re.ASCII)
 _START = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
 
@@ -61,46 +59,29 @@ def render_junit(report: Report, *, title: str, redactor: Redactor = DEFAULT) ->
         weather - e1 get_weather: not called
     """
     report = redact(report, redactor)
-    results = list(report.results())
-    root = ET.Element("testsuites", {"name": one_line(redact(title, redactor), _MAX_NAME), **_counts(results)})
-    del root.attrib["skipped"]  # the schema allows it on suites alone
+    cases = [case for case in report.cases if case.own_results]
+    title = one_line(redact(title, redactor), _MAX_NAME)
+    root = ET.Element("testsuites", {"name": title, **_counts(cases)})
     root.attrib.update(_time([report.about.get("seconds")]))
+    suite = ET.SubElement(root, "testsuite", {"name": title, **_counts(cases), "skipped": "0"})
+    suite.attrib.update(_time(map(_duration, cases)))
     start = _START.match(str(report.about.get("started_at", "")))
-    # Totals over several agents say little: each has its own, below its name.
-    names = report.agents
-    parts = {f"{name}: ": report.of_agent(name) for name in names} if len(names) > 1 else {"": report}
-    totals = {prefix: (part.summaries, part.trial_summaries) for prefix, part in parts.items()}
-    for place, metric in enumerate(report.metrics):
-        entries = [entry for entry in results if entry[1].metric == metric]
-        suite = _add_suite(root, metric, entries)
-        if start:
-            suite.set("timestamp", start.group())
-        properties = ET.Element("properties")
-        facts = list(_facts(report))
-        for prefix, (summaries, trials) in totals.items():
-            figures = _figures(summaries[place], trials[place] if trials else None)
-            facts += [(f"{one_line(prefix, _MAX_NAME)}{name}", value) for name, value in figures]
-        for name, value in facts:
-            ET.SubElement(properties, "property", {"name": name, "value": value})
-        suite.insert(0, properties)
+    if start:
+        suite.set("timestamp", start.group())
+    properties = ET.SubElement(suite, "properties")
+    for name, value in _facts(report):
+        ET.SubElement(properties, "property", {"name": name, "value": value})
+    names = unique_labels([one_line(case.label, _MAX_NAME) for case in cases])
+    for name, case in zip(names, cases, strict=True):
+        _add_case(suite, name, title, case)
     ET.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def _add_suite(root: ET.Element, metric: str, entries: Sequence[Entry]) -> ET.Element:
-    """Add the suite of a metric with its cases, and return it."""
-    suite = ET.SubElement(root, "testsuite", {"name": one_line(metric, _MAX_NAME), **_counts(entries)})
-    suite.attrib.update(_time(_duration(case) for case, _ in entries))
-    names = unique_labels([one_line(case.label, _MAX_NAME) for case, _ in entries])
-    for name, entry in zip(names, entries, strict=True):
-        _add_case(suite, name, entry)
-    return suite
-
-
-def _counts(entries: Sequence[Entry]) -> dict[str, str]:
-    verdicts = Counter(result_verdict(result) for _, result in entries)
-    names: dict[str, Verdict] = {"failures": "failed", "errors": "error", "skipped": "skipped"}
-    return {"tests": str(len(entries)), **{name: str(verdicts[verdict]) for name, verdict in names.items()}}
+def _counts(cases: Sequence[CaseResult]) -> dict[str, str]:
+    outcomes = Counter(case.outcome for case in cases)
+    errors = outcomes["not_measured"] + outcomes["agent_error"]
+    return {"tests": str(len(cases)), "failures": str(outcomes["failed"]), "errors": str(errors)}
 
 
 def _time(seconds: Iterable[object]) -> dict[str, str]:
@@ -110,12 +91,23 @@ def _time(seconds: Iterable[object]) -> dict[str, str]:
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield the facts about the evaluation."""
+    """Yield the verdict, the facts about the evaluation, and the numbers of each metric, of several agents by agent."""
+    yield "verdict", one_line(report.verdict.sentence)
+    for outcome, amount in report.verdict.counts.items():
+        yield f"cases.{outcome}", str(amount)
     if report.interrupted:
         yield "interrupted", "true"
     for name, value in report.about.items():
         if isinstance(value, (str, int, float)):
             yield f"about.{one_line(name, _MAX_NAME)}", one_line(str(value))
+    names = report.agents
+    parts = {f"{name}: ": report.of_agent(name) for name in names} if len(names) > 1 else {"": report}
+    for prefix, part in parts.items():
+        trials = part.trial_summaries
+        for place, summary in enumerate(part.summaries):
+            metric = one_line(f"{prefix}{summary.metric}", _MAX_NAME)
+            for name, value in _figures(summary, trials[place] if trials else None):
+                yield f"{metric}: {name}", value
 
 
 def _figures(summary: MetricSummary, trials: TrialSummary | None) -> Iterator[tuple[str, str]]:
@@ -138,30 +130,27 @@ def _figures(summary: MetricSummary, trials: TrialSummary | None) -> Iterator[tu
         yield "flaky", flaky_text(flaky)
 
 
-def _add_case(suite: ET.Element, name: str, entry: Entry) -> None:
-    case, result = entry
-    element = ET.SubElement(suite, "testcase", {"name": name, "classname": one_line(result.metric, _MAX_NAME)})
+def _add_case(suite: ET.Element, name: str, title: str, case: CaseResult) -> None:
+    element = ET.SubElement(suite, "testcase", {"name": name, "classname": title})
     element.attrib.update(_time([_duration(case)]))
-    if not result.passed:
-        _add_problem(element, entry)
-    lines = [score_text(result), *(f"warning: {one_line(text)}" for text in result.warnings)]
-    if any(lines):  # not as properties, which the schema allows on suites alone
-        ET.SubElement(element, "system-out").text = "\n".join(filter(None, lines))
+    if case.outcome != "passed":
+        _add_problem(element, case)
+    lines: list[str] = []
+    for result in case.own_results:
+        metric = one_line(result.metric, _MAX_NAME)
+        lines.append(f"{metric}: {score_text(result) or WORD_TEXTS[result_word(result)]}")
+        lines += [f"{metric}: warning: {one_line(text)}" for text in result.warnings]
+    # Not as properties, which the schema allows on suites alone.
+    ET.SubElement(element, "system-out").text = "\n".join(lines)
 
 
-def _add_problem(element: ET.Element, entry: Entry) -> None:
-    """Add why a case did not pass: its first divergence, and expected and called side by side."""
-    case, result = entry
-    message = first_problem(result) or score_text(result)
-    if result.status is ResultStatus.SKIPPED:
-        ET.SubElement(element, "skipped", {"message": message})
-        return
-    tag, kind = "failure", "toolgrade.BelowThreshold"
-    if result.score is None:
-        exception = _EXCEPTION_TYPE.match(result.error or "")
-        tag, kind = "error", exception["type"] if exception else "toolgrade.NotMeasured"
-    problem = ET.SubElement(element, tag, {"message": message, "type": kind})
-    problem.text = f"\n{result_text(result, case.case, case.label)}\n"
+def _add_problem(element: ET.Element, case: CaseResult) -> None:
+    """Add why a case did not pass: its first divergence, and of each bad result expected and called side by side."""
+    bad = [result for result in case.own_results if is_bad((case, result))]
+    tag = "failure" if case.outcome == "failed" else "error"
+    kind = {"failed": "BelowThreshold", "not_measured": "NotMeasured", "agent_error": "AgentError"}[case.outcome]
+    problem = ET.SubElement(element, tag, {"message": case_problem(case), "type": f"toolgrade.{kind}"})
+    problem.text = "\n".join(["", *(result_text(result, case.case, case.label) for result in bad), ""])
 
 
 def _duration(case: CaseResult) -> object:

@@ -7,7 +7,7 @@ All data of the cases is printed as code, so that none of it becomes markup, a l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import accumulate, takewhile
 
@@ -19,16 +19,19 @@ from toolgrade.report.redaction import redact
 from toolgrade.report.report import MetricSummary, Report, TrialSummary
 from toolgrade.report.terminal.results import result_text
 from toolgrade.report.text import phrases
-from toolgrade.report.text.agent_table import MOST_GOLDENS, AgentTable, AgentVerdict, agent_table
+from toolgrade.report.text.agent_table import MOST_GOLDENS, AgentOutcome, AgentTable, agent_table
 from toolgrade.report.text.breakdown import changes_by_tool, problem_rows
-from toolgrade.report.text.first_problem import first_problem
+from toolgrade.report.text.first_problem import entry_problem, first_problem
 from toolgrade.report.text.phrases import (
+    WORD_TEXTS,
     Entry,
+    Word,
     entries_of,
+    entry_word,
     is_bad,
     number_or_dash,
     one_line,
-    result_verdict,
+    result_word,
     worst_first,
 )
 
@@ -40,7 +43,13 @@ MAX_BYTES = 1_000_000
 _MIN_BYTES = 4_000
 _MAX_NAME = 200
 _MOST_EXAMPLES = 3
-_SIGNS = {"failed": "❌", "passed": "✅", "interrupted": "⚠️", "error": "⚠️", "skipped": "⚪"}
+_SIGNS: Mapping[Word, str] = {
+    "agent_error": "❌",
+    "failed": "❌",
+    "not_measured": "⚠️",
+    "skipped": "⚪",
+    "passed": "✅",
+}
 
 
 def render_markdown(
@@ -81,10 +90,15 @@ def render_markdown(
     require(limit >= 0, "limit must be 0 or more", limit)
     report = redact(report, redactor)
     page = Page(max_bytes)
-    word = phrases.verdict(report)
+    verdict = report.verdict
     page.add(f"# {_name(redact(title, redactor)) or 'toolgrade'}")
-    amount = f"{plural(sum(one.total for one in report.summaries), 'result')} of {phrases.cases_text(report)}"
-    page.add(f"{_SIGNS[word]} **{word.capitalize()}**: {phrases.counts_text(report)}, of {amount}.")
+    word: Word = "passed" if verdict.passed else "failed"
+    counts = f"{verdict.counts_text}, of {phrases.cases_text(report)}."
+    page.add(f"{_SIGNS[word]} **{word.capitalize()}**: {counts}")
+    if not verdict.passed:
+        page.add(code(verdict.sentence))
+    for hint in phrases.threshold_hints(report):
+        page.add(f"> {code(hint)}")
     if report.interrupted:
         page.add(f"> **{phrases.INTERRUPTED}**")
     if report.totals:
@@ -100,7 +114,7 @@ def render_markdown(
         _add_comparison(page, redact(baseline, redactor))
     bad, rest = list[Entry](), list[Entry]()
     for entry in sorted(entries_of(report), key=worst_first):
-        (bad if is_bad(entry[1]) else rest).append(entry)
+        (bad if is_bad(entry) else rest).append(entry)
     tools = [(_name(tool), f"{cases:,}", problems) for tool, cases, problems in problem_rows(report)]
     if tools:
         page.add("## Findings by tool")
@@ -143,8 +157,8 @@ def _add_agents(page: Page, table: AgentTable) -> None:
         page.add(f"The JSON report has the other {plural(len(table.goldens) - len(listed), 'golden')}.")
 
 
-def _outcome(cell: AgentVerdict) -> str:
-    return f"{_SIGNS[cell.verdict]} {cell.text}" if cell.verdict else cell.text
+def _outcome(cell: AgentOutcome) -> str:
+    return f"{_SIGNS[cell.word]} {cell.text}" if cell.word else cell.text
 
 
 def _add_judging(page: Page, summaries: Sequence[MetricSummary]) -> None:
@@ -186,6 +200,11 @@ def _add_comparison(page: Page, comparison: Comparison) -> None:
             (metric.improvements, "✅ Improvements: failed before, pass now", "improvement"),
         ):
             page.add_list(list(map(_change_line, listed)), what=what, title=f"### {title}\n\n{_name(metric.metric)}")
+    losses = [
+        f"- {_name(loss.label)} {WORD_TEXTS[loss.outcome_b]}: {code(one_line(loss.reason))}"
+        for loss in comparison.losses
+    ]
+    page.add_list(losses, what="lost case", title="### ❌ Passed before, and no verdict now")
     gone = [f"- {_name(name)}" for name in comparison.only_a]
     page.add_list(gone, what="gone case", title="### Measured before, and not now")
     page.add_list([f"- {code(note)}" for note in comparison.notes], what="note", title="### Notes")
@@ -227,17 +246,19 @@ def _add_failures(page: Page, bad: Sequence[Entry], limit: int) -> None:
 def _failure_line(entry: Entry) -> str:
     case, result = entry
     names = " ".join(html_code(one_line(name, _MAX_NAME)) for name in (case.label, result.metric))
-    sign = _SIGNS[result_verdict(result)]
-    return f"{sign} {names} {number_or_dash(result.score)} {html_code(first_problem(result))}"
+    sign = _SIGNS[entry_word(entry)]
+    return f"{sign} {names} {number_or_dash(result.score)} {html_code(entry_problem(case, result))}"
 
 
 def _add_rest(page: Page, rest: Sequence[Entry]) -> None:
     """Add a folded table of the results that did not fail."""
     rows: list[tuple[str, ...]] = []
     for case, result in rest:
-        word = result_verdict(result)
+        word = result_word(result)
         names = (_name(case.label), _name(result.metric))
-        rows.append((*names, number_or_dash(result.score), f"{_SIGNS[word]} {word}", code(first_problem(result))))
+        rows.append(
+            (*names, number_or_dash(result.score), f"{_SIGNS[word]} {WORD_TEXTS[word]}", code(first_problem(result)))
+        )
     if rows:
         header = ["case", "metric", "score", "", "first problem"]
         page.add_table(header, "llrll", rows, what="other result", summary=plural(len(rows), "other result"))

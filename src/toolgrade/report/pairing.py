@@ -12,13 +12,14 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from toolgrade._internal.text import join_first, plural, printable
+from toolgrade._internal.text import join_first, plural, printable, shorten
 from toolgrade.errors import InvalidDataError
 from toolgrade.redact import DEFAULT
-from toolgrade.report.comparison import CaseChange, CaseGap, Comparison, MetricComparison, case_label
+from toolgrade.report.comparison import CaseChange, CaseGap, CaseLoss, Comparison, MetricComparison, case_label
 from toolgrade.report.report import CaseResult, Report
 from toolgrade.result import MetricResult
 from toolgrade.stats import RESAMPLES, holm, mcnemar, mean_difference, mean_difference_interval, mean_of, sign_flip
+from toolgrade.verdict import outcome_reason
 
 Difference: TypeAlias = Literal["judge", "prompts", "threshold", "options"]
 """A difference between two evaluations that makes their scores incomparable: the judge (its model or number of
@@ -59,6 +60,10 @@ class ReportPairs(NamedTuple):
             cases_a=len(self.before.cases),
             cases_b=len(self.after.cases),
             in_both=len(both),
+            verdict_a=self.before.verdict,
+            verdict_b=self.after.verdict,
+            interrupted_b=self.after.interrupted,
+            losses=tuple(_losses(both)),
             only_a=_labels(only_a),
             only_b=_labels(only_b),
             metrics=tuple(replace(metric, corrected=value) for metric, value in zip(compared, p_values, strict=True)),
@@ -395,6 +400,16 @@ def _gap(pair: _ResultPair) -> CaseGap:
         passed_b=pair.b.passed,
         reason=_first_line(pair.a if pair.b.score is not None else pair.b),
     )
+
+
+def _losses(pairs: Iterable[CasePair]) -> Iterator[CaseLoss]:
+    """Yield the cases that passed in A, and did not pass in B for another reason than a score."""
+    for key, a, b in pairs:
+        outcome = b.outcome
+        if a.outcome == "passed" and (outcome in {"agent_error", "not_measured"} or b.wrong_end is not None):
+            reason = shorten(str(DEFAULT(outcome_reason(b.own_results, b.wrong_end))), _MAX_REASON)
+            fields: dict[str, Any] = {"occurrence": key.occurrence, "index_a": a.index, "index_b": b.index}
+            yield CaseLoss(case=_name(a), **fields, outcome_b=outcome, reason=reason)
 
 
 def _first_line(result: MetricResult) -> str | None:

@@ -19,10 +19,11 @@ from toolgrade.matching.alignment import Alignment, Pair
 from toolgrade.matching.argument_pattern import json_of
 from toolgrade.matching.json_compare import ABSENT, Difference
 from toolgrade.redact import DEFAULT, Redactor
-from toolgrade.report.comparison import CaseChange, CaseGap, Comparison, MetricComparison
+from toolgrade.report.comparison import CaseChange, CaseGap, CaseLoss, Comparison, MetricComparison
 from toolgrade.report.report import CaseResult, MetricSummary, Report, case_names
 from toolgrade.report.text.phrases import Entry
 from toolgrade.result import Finding, MetricResult, QuestionResult, UnitResult, redact_at_path
+from toolgrade.verdict import Verdict, WrongEnd
 
 Data = TypeVar("Data")
 
@@ -31,7 +32,8 @@ _NO_CONTENT = ConversationalTestCase(turns=[])
 # Names of tools, positions, paths and numbers stay, so that a reader still sees what a finding is about.
 _FIELDS: Mapping[type, tuple[str, ...]] = {
     Report: ("metrics", "cases", "about", "totals"),
-    CaseResult: ("case", "results", "agent"),
+    CaseResult: ("case", "results", "agent", "wrong_end"),
+    WrongEnd: ("why",),
     MetricSummary: ("metric", "error"),
     MetricResult: ("metric", "reason", "error", "warnings", "findings", "alignment", "units", "judge"),
     Finding: ("message",),
@@ -39,7 +41,9 @@ _FIELDS: Mapping[type, tuple[str, ...]] = {
     Pair: ("differences", "respelled"),
     UnitResult: ("questions",),
     QuestionResult: ("rationale", "problem"),
-    Comparison: ("metrics", "only_a", "notes"),
+    Comparison: ("metrics", "losses", "verdict_a", "verdict_b", "only_a", "notes"),
+    CaseLoss: ("case", "reason"),
+    Verdict: ("sentence",),
     MetricComparison: ("metric", "regressions", "improvements", "unscored", "missing"),
     CaseChange: ("case", "finding"),
     CaseGap: ("case",),
@@ -124,7 +128,11 @@ def _redacted_fields(value: Any, redactor: Redactor) -> Any:  # noqa: ANN401 - o
         plain = json_of(side)
         if plain is not ABSENT:
             fields[name] = _redacted_parts(side, plain, redact_at_path(plain, path, redactor))
-    return value._replace(**fields) if isinstance(value, (Finding, Pair, Difference)) else replace(value, **fields)
+    return (
+        value._replace(**fields)
+        if isinstance(value, (Finding, Pair, Difference, WrongEnd))
+        else replace(value, **fields)
+    )
 
 
 def _redacted_parts(value: Any, plain: Any, safe: Any) -> Any:  # noqa: ANN401 - a JSON value or a matcher

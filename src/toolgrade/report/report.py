@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib import import_module
 from math import fsum
 from types import ModuleType
@@ -25,6 +26,7 @@ from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.report.comparison import Comparison
 from toolgrade.result import MetricResult, ResultStatus
 from toolgrade.stats import mean_interval, pass_at_k, pass_hat_k, rate_interval
+from toolgrade.verdict import Gate, Outcome, Tally, Trial, Verdict, WrongEnd, outcome_of, outcome_reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +44,14 @@ class CaseResult:
             `None`.
         key: `content_key` of the case, if it was read from a file without the content; otherwise `None`.
         agent: Name of the agent, if several were asked; otherwise `None`.
+        wrong_end: Why its run did not end as its golden says; `None` if it did, or nothing says how it ended.
 
     Example:
         >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
         >>> case = LLMTestCase(id="weather", tools_called=[], expected_tools=[ToolCall(name="get_weather")])
         >>> row = evaluate([case], [ToolCorrectnessMetric()]).cases[0]
-        >>> print(row.name, [result.score for result in row.results])
-        weather [0.0]
+        >>> print(row.name, [result.score for result in row.results], row.outcome)
+        weather [0.0] failed
     """
 
     index: int
@@ -59,6 +62,12 @@ class CaseResult:
     golden: int | None = None
     key: str | None = field(default=None, compare=False)
     agent: str | None = None
+    wrong_end: WrongEnd | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """What became of the case: `agent_error`, `failed`, `not_measured` or `passed`."""
+        return outcome_of(self.own_results, self.wrong_end)
 
     @property
     def name(self) -> str:
@@ -116,6 +125,9 @@ class CaseResult:
             "tools": redactor(self._tool_names()),
         }
         plain: dict[str, Any] = {"index": self.index, **case_names(self.case), **drop_none(about)}
+        plain["outcome"] = self.outcome
+        if self.wrong_end is not None:
+            plain["wrong_end"] = redactor(self.wrong_end._asdict())
         if self.apart:
             plain["apart"] = [self.results[place].metric for place in sorted(self.apart)]
         return {**plain, "results": [result.to_dict(redactor) for result in self.own_results]}
@@ -149,7 +161,7 @@ def content_key(case: object) -> str | None:
         content = {"turns": [turn.content for turn in case.turns if turn.role == "user"]}
     elif isinstance(case, LLMTestCase | MLLMTestCase):
         fields = {name: getattr(case, name) for name in ("input", "expected_output", "expected_tools")}
-        fields |= {name: getattr(case, name) or None for name in ("required_texts", "must_end")}
+        fields |= {name: getattr(case, name) or None for name in ("required_texts", "ends")}
         with suppress(InvalidDataError):  # nested too deeply to be written
             content = type(case)(**drop_none(fields)).to_dict()
     if not any(content.values()):
@@ -352,8 +364,11 @@ def _tallies(results: Sequence[tuple[CaseResult, MetricResult]]) -> list[Flaky]:
     names: dict[int, str] = {}
     outcomes: dict[int, dict[int | None, list[bool | None]]] = {}
     for case, result in results:
+        if case.trial is None and result.score is None:
+            continue  # a line of a file that cannot be read, or a case without a golden
+        passed = None if case.outcome == "agent_error" else result.passed
         names.setdefault(case.cluster, case.name)
-        outcomes.setdefault(case.cluster, {}).setdefault(case.trial, []).append(result.passed)
+        outcomes.setdefault(case.cluster, {}).setdefault(case.trial, []).append(passed)
     tallies: list[Flaky] = []
     for golden, by_trial in outcomes.items():
         scored = [all(passes) for passes in by_trial.values() if None not in passes]
@@ -365,7 +380,7 @@ def _tallies(results: Sequence[tuple[CaseResult, MetricResult]]) -> list[Flaky]:
 class TrialSummary:
     """The results of one metric over several trials of each golden.
 
-    A trial that was skipped or could not be measured is left out; it does not count as failed.
+    A trial that was skipped or could not be measured, or whose agent broke, is left out; it does not count as failed.
 
     Attributes:
         metric: Name of the metric.
@@ -437,8 +452,10 @@ class Report:
         interrupted: Whether the evaluation was stopped before all cases were measured.
         about: Facts about the evaluation, as JSON values: `toolgrade` (version), `python`, `started_at` (ISO 8601),
             `seconds`, and more from the caller. It does not count when reports are compared with `==`.
+        gate: How much is enough to pass.
         totals: The summaries of a report of totals, whose `cases` are empty because their results are elsewhere; see
             `toolgrade.evaluation.arrow.totals_of`. Empty in other reports.
+        outcomes: The number of cases by outcome in a report of totals.
 
     Example:
         >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
@@ -457,7 +474,9 @@ class Report:
     trials: int | None = None
     interrupted: bool = False
     about: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
+    gate: Gate = field(default_factory=Gate, kw_only=True)
     totals: tuple[MetricSummary, ...] = field(default=(), kw_only=True)
+    outcomes: Mapping[Outcome, int] = field(default_factory=dict[Outcome, int], kw_only=True)
 
     @property
     def case_count(self) -> int:
@@ -551,17 +570,32 @@ class Report:
             for result in case.own_results:
                 yield case, result
 
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Whether the gate holds, with the number of cases by outcome and a sentence; every view shows this."""
+        shares = [summary.coverage for summary in self.summaries if summary.coverage is not None]
+        tally = Tally.of_counts(self.outcomes) if self.totals else Tally.of(self._trials())
+        return tally.verdict(self.gate, interrupted=self.interrupted, answered=min(shares, default=None))
+
     @property
     def passed(self) -> bool:
-        """Whether every scored result passed, every result could be measured, and the evaluation was completed."""
-        if self.interrupted:
-            return False
-        if self.totals:
-            return not any(summary.failed or summary.errored for summary in self.totals)
-        return all(result.passed or result.status is ResultStatus.SKIPPED for _, result in self.results())
+        """Whether the gate holds: by default, whether every case passed and the evaluation was completed."""
+        return self.verdict.passed
+
+    def _trials(self) -> Iterator[Trial]:
+        """Yield the cases for the verdict; the rows of an app that ran are one case, with all their results."""
+        if not any(case.apart for case in self.cases):
+            # The cases of a cluster without trials are different cases.
+            yield from (_trial(one.index if one.trial is None else one.cluster, [one]) for one in self.cases)
+            return
+        runs: dict[tuple[Hashable, ...], list[CaseResult]] = {}
+        for case in self.cases:
+            runs.setdefault((case.agent, case.cluster, case.trial), []).append(case)
+        for (_, golden, _), rows in runs.items():
+            yield _trial(golden, rows)
 
     def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
-        """Return this as JSON values: `metrics` (one summary each) and `cases` (one entry each).
+        """Return this as JSON values: `verdict`, `metrics` (one summary each) and `cases` (one entry each).
 
         With trials also `trials` and `trial_summaries`; `interrupted` if it was; and `about` if it has entries. With
         several agents also `agents` (the summaries of each) and `comparisons` (each later one with the first). A report
@@ -571,7 +605,10 @@ class Report:
             redactor: Redacts values and texts; `toolgrade.redact.OFF` leaves them. Reasons and messages of findings
                 were redacted with the default rules when they were made.
         """
-        plain: dict[str, Any] = {"metrics": [summary.to_dict() for summary in self.summaries]}
+        plain: dict[str, Any] = {"verdict": redactor(self.verdict.to_dict())}
+        if self.gate != Gate():
+            plain["gate"] = self.gate.to_dict()
+        plain["metrics"] = [summary.to_dict() for summary in self.summaries]
         if self.totals:
             plain["case_count"] = self.case_count
         else:
@@ -644,20 +681,34 @@ class Report:
         _module("terminal").print_report(self, title=title)
 
     def __str__(self) -> str:
-        """Return one line per metric: mean and counts. With several agents, one for each, then what differs."""
+        """Return one line per metric: mean and counts, and why the gate does not hold.
+
+        With several agents, each has a line, then follows what differs.
+        """
         agents = self.agents
+        failure = [] if self.verdict.passed else [f"failed: {self.verdict.sentence}"]
         if len(agents) <= 1:
-            return "\n".join(map(str, self.summaries))
+            return "\n".join([*map(str, self.summaries), *failure])
         lines = [f"{name}: {summary}" for name in agents for summary in self.of_agent(name).summaries]
         comparisons: tuple[Comparison, ...] = _module("pairing").compare_agents(self, resamples=0)
         for name, comparison in zip(agents[1:], comparisons, strict=True):
             lines += [f"{name} against {agents[0]}: {metric}" for metric in comparison.metrics]
-        return "\n".join(lines)
+        return "\n".join([*lines, *failure])
 
     def _repr_html_(self) -> str:
         """Return the totals and the worst cases for a notebook."""
         fragment: str = _module("html.page").report_fragment(self)
         return fragment
+
+
+def _trial(golden: Hashable, rows: Sequence[CaseResult]) -> Trial:
+    """Return the rows of one case as a trial of its golden."""
+    results = [result for row in rows for result in row.own_results]
+    end = next((row.wrong_end for row in rows if row.wrong_end is not None), None)
+    outcome, agent = outcome_of(results, end), rows[0].agent
+    if outcome in {"passed", "failed"}:
+        return Trial((agent, golden), outcome)
+    return Trial((agent, golden), outcome, rows[0].label, str(DEFAULT(outcome_reason(results, end))))
 
 
 def _totals(report: Report) -> dict[str, Any]:

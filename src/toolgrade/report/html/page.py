@@ -25,19 +25,19 @@ from markupsafe import Markup
 from toolgrade._internal.atomic_files import atomic_write
 from toolgrade._internal.json import json_text
 from toolgrade._internal.options import require
-from toolgrade._internal.text import number_text, plural, printable_lines, short_json, shorten
+from toolgrade._internal.text import number_text, percent, plural, printable_lines, short_json, shorten
 from toolgrade.calls import Execution
 from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.report.comparison import Comparison, MetricComparison
 from toolgrade.report.html import messages
 from toolgrade.report.html.cases import MOST_TAGS, case_anchors, case_view
-from toolgrade.report.html.totals import Places, breakable, headline, histogram, segments, shade
+from toolgrade.report.html.totals import Places, breakable, histogram, segments, shade
 from toolgrade.report.redaction import redact, redact_content, redact_entry
 from toolgrade.report.report import CaseResult, Report
 from toolgrade.report.text import phrases
 from toolgrade.report.text.agent_table import MOST_GOLDENS, agent_table
 from toolgrade.report.text.breakdown import changes_by_tool, warning_kinds
-from toolgrade.report.text.first_problem import case_problem, first_problem
+from toolgrade.report.text.first_problem import case_problem, entry_problem
 from toolgrade.report.text.phrases import entries_of, is_bad, worst_first
 
 _MAX_FILTER_TAGS = 200
@@ -107,8 +107,8 @@ def render_html(
     return page_template("page.html.jinja").render(
         **links,
         report=report,
-        headline=headline(report),
         agents=agent_table(report),
+        hints=phrases.threshold_hints(report),
         segments=segments(report),
         metrics=[
             (summary, histogram([case.results[place] for case in report.cases]))
@@ -230,10 +230,10 @@ def page_template(name: str) -> Template:
         undefined=StrictUndefined,
     )
     functions: tuple[Callable[..., Any], ...] = (
-        *(phrases.case_verdict, phrases.result_verdict, case_problem, json_text, short_json),
+        *(phrases.result_word, case_problem, json_text, short_json),
         *(messages.value_text, phrases.judge_facts),
         *(messages.problem_text, messages.is_failure, messages.count_calls, messages.handoff_text, breakable, shade),
-        *(phrases.number_or_dash, phrases.percent, phrases.interval_text, phrases.comparison_cells),
+        *(phrases.number_or_dash, percent, phrases.interval_text, phrases.comparison_cells),
         *(phrases.pass_at_k_rows, phrases.usage_texts, phrases.judge_totals),
     )
     filters: dict[str, Callable[..., Any]] = {function.__name__: function for function in functions}
@@ -249,7 +249,7 @@ def page_template(name: str) -> Template:
         "most_tags": MOST_TAGS,
         "no_execution": Execution(),
         "totals_only": phrases.TOTALS_ONLY,
-        "verdicts": phrases.VERDICTS,
+        "words": phrases.WORD_TEXTS,
     }
     return environment.get_template(name, globals=constants)
 
@@ -263,10 +263,10 @@ def report_fragment(report: Report) -> str:
 
     Several agents stand side by side.
     """
-    bad = sorted((entry for entry in entries_of(report) if is_bad(entry[1])), key=worst_first)
+    bad = sorted((entry for entry in entries_of(report) if is_bad(entry)), key=worst_first)
     listed = map(redact_entry, bad[:_MOST_CASES])  # notebooks save what they show
-    cases = [[case.label, result.metric, _number(result.score), first_problem(result)] for case, result in listed]
-    parts = [_totals(report)]
+    cases = [[case.label, result.metric, _number(result.score), entry_problem(case, result)] for case, result in listed]
+    parts = [f"<p>{escape(report.verdict.counts_text)}</p>", _totals(report)]
     if cases:
         parts.append(_table(["case", "metric", "score", "first problem"], cases))
     if len(bad) > _MOST_CASES:
@@ -283,7 +283,7 @@ def _totals(report: Report) -> str:
         [one.metric, _number(one.mean), *map(str, (one.passed, one.failed, one.skipped, one.errored))]
         for one in report.summaries
     ]
-    return _table(["metric", "mean", "passed", "failed", "skipped", "errors"], totals)
+    return _table(["metric", "mean", "passed", "failed", "skipped", "not measured"], totals)
 
 
 def _number(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Totals on the page: the verdict on the whole report, the scores of each metric, and where cases go wrong."""
+"""Totals on the page: the cases by outcome, the scores of each metric, and where cases go wrong."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup, escape
 
-from toolgrade._internal.text import plural, printable
+from toolgrade._internal.text import printable
 from toolgrade.report.report import Report
 from toolgrade.report.text.breakdown import Matrix, ToolLine, ToolTable, breakdowns, tool_matrix
-from toolgrade.report.text.phrases import VERDICTS, Verdict, case_verdict
 from toolgrade.result import MetricResult
+from toolgrade.verdict import OUTCOME_WORDS
 
 _WIDTH = 1000
 """Width of the bar of all cases, in units of its SVG image."""
@@ -29,53 +29,21 @@ _SHADES = 5
 _BREAKS = re.compile(r"(?<=[_.(/-])")
 
 
-def headline(report: Report) -> tuple[Verdict, str, str]:
-    """Return the verdict on a report, the word shown for it, and a sentence that gives the reason.
-
-    An interrupted report never counts as passed.
-    """
-    verdicts, noun = _verdicts(report)
-    failed, errors, passed = verdicts["failed"], verdicts["error"], verdicts["passed"]
-    amount = sum(verdicts.values())
-    total = plural(amount, noun)
-    if failed:
-        return "failed", "failed", f"{failed:,} of {total} failed{_also(errors, 'could not be measured')}"
-    if errors:
-        return "error", "error", f"{errors:,} of {total} could not be measured"
-    sentence = f"nothing was scored: {total} skipped" if amount else "there were no cases"
-    if passed:
-        sentence = f"{plural(passed, noun)} passed{_also(verdicts['skipped'], 'skipped')}"
-    if report.interrupted:
-        return "error", "interrupted", sentence
-    return ("passed", "passed", sentence) if passed else ("skipped", "no verdict", sentence)
-
-
-def _verdicts(report: Report) -> tuple[Counter[Verdict], str]:
-    """Return how many cases have which verdict, and what is counted: in a report of totals, the results."""
-    verdicts: Counter[Verdict] = Counter()
-    if not report.totals:
-        verdicts.update(map(case_verdict, report.cases))
-        return verdicts, "case"
-    for one in report.totals:
-        verdicts.update({"passed": one.passed, "failed": one.failed, "error": one.errored, "skipped": one.skipped})
-    return verdicts, "result"
-
-
-def _also(amount: int, words: str) -> str:
-    return f", {amount:,} {words}" if amount else ""
-
-
 def segments(report: Report) -> list[dict[str, Any]]:
-    """Return the parts of the bar that divides all cases by verdict, or in a report of totals all results.
+    """Return the parts of the bar that divides all cases by outcome.
 
-    A part has its `verdict`, the `amount` of cases, and its start `at` and `width` in a bar that is 1000 wide.
+    A part has its `outcome`, the `amount` of cases and its `words`, and its start `at` and `width` in a bar that is
+    1000 wide.
     """
-    verdicts, _ = _verdicts(report)
+    verdict = report.verdict
     parts: list[dict[str, Any]] = []
     at = 0.0
-    for verdict in VERDICTS:
-        width = verdicts[verdict] / max(sum(verdicts.values()), 1) * _WIDTH
-        parts.append({"verdict": verdict, "amount": verdicts[verdict], "at": round(at, 1), "width": round(width, 1)})
+    for outcome, words in OUTCOME_WORDS.items():
+        amount = verdict.counts[outcome]
+        width = amount / max(verdict.cases, 1) * _WIDTH
+        parts.append(
+            {"outcome": outcome, "words": words, "amount": amount, "at": round(at, 1), "width": round(width, 1)}
+        )
         at += width
     return parts
 

@@ -19,14 +19,20 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from toolgrade.report.text.phrases import Verdict
+from toolgrade.report.text.phrases import Word
 from toolgrade.stats import Interval
 
 NARROW = 60
 """Columns below which a table has no room for its cells, so that these are printed below each other."""
 FIRST_COLUMN = 24
 """Columns of the name of a case in a table that has other texts."""
-VERDICT_STYLES: dict[Verdict, str] = {"error": "bold red", "failed": "bold red", "passed": "green", "skipped": "dim"}
+WORD_STYLES: dict[Word, str] = {
+    "agent_error": "bold red",
+    "failed": "bold red",
+    "not_measured": "bold red",
+    "skipped": "dim",
+    "passed": "green",
+}
 _WIDTH = 80
 _WIDEST = 120
 

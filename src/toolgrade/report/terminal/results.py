@@ -13,15 +13,24 @@ from toolgrade._internal.text import join_first, plural, printable
 from toolgrade.cases import AnyCase
 from toolgrade.report.redaction import redact, redact_entry
 from toolgrade.report.report import CaseResult, MetricSummary, Report, TrialSummary
-from toolgrade.report.terminal.console import FIRST_COLUMN, NARROW, VERDICT_STYLES, Name, Screen, alarm, make_table
+from toolgrade.report.terminal.console import FIRST_COLUMN, NARROW, WORD_STYLES, Name, Screen, alarm, make_table
 from toolgrade.report.terminal.tables import print_agents, print_tools
 from toolgrade.report.text import phrases
 from toolgrade.report.text.agent_table import agent_table
 from toolgrade.report.text.breakdown import warning_kinds
-from toolgrade.report.text.first_problem import first_problem
-from toolgrade.report.text.phrases import Entry, entries_of, number_or_dash, one_line, result_verdict, worst_first
+from toolgrade.report.text.first_problem import entry_problem
+from toolgrade.report.text.phrases import (
+    WORD_TEXTS,
+    Entry,
+    entries_of,
+    entry_word,
+    number_or_dash,
+    one_line,
+    worst_first,
+)
 from toolgrade.report.text.side_by_side import CallRow, Mark, rows
 from toolgrade.result import MetricResult
+from toolgrade.verdict import outcome_reason
 
 _LABEL = 72
 _REASON = 1000
@@ -29,6 +38,8 @@ _ROWS = 60
 _FINDINGS = 10
 _WARNINGS = 5
 _MAX_FLAKY = 20
+
+_STYLES = {True: "bold green", False: "bold red"}
 
 _MARKS: dict[Mark, tuple[str, str]] = {
     "same": ("=", "dim"),
@@ -127,7 +138,7 @@ def result_text(result: MetricResult, case: AnyCase, label: str, *, width: int =
 
 
 def _print_result(screen: Screen, result: MetricResult, case: AnyCase, label: str) -> None:
-    _print_entry(screen, label, case, result)
+    _print_entry(screen, label, (CaseResult(0, case, ()), result))
     screen.lines(f"note: {one_line(text, _REASON)}" for text in result.warnings)
 
 
@@ -153,39 +164,57 @@ def _print_cases(screen: Screen, entries: Sequence[Entry], limit: int) -> None:
     table = make_table("score", "", first="case", last="first problem")
     is_narrow = screen.width < NARROW
     listed = entries[: limit or None]
-    for case, result in map(redact_entry, listed):
-        label, score, problem = one_line(case.label, _LABEL), number_or_dash(result.score), first_problem(result)
+    reason = _common_reason(entries)
+    if reason:
+        case, _ = redact_entry(entries[0])
+        screen.line(f"{plural(len(entries), 'case')} without a score, such as {one_line(case.label, _LABEL)}: {reason}")
+        return
+    for entry in map(redact_entry, listed):
+        case, result = entry
+        label, score, problem = one_line(case.label, _LABEL), number_or_dash(result.score), entry_problem(case, result)
         if is_narrow:
-            screen.print(Text.assemble(_verdict(result), f" {score} ", label), indent=1)
+            screen.print(Text.assemble(_word(entry), f" {score} ", label), indent=1)
             screen.line(problem, indent=3)
         else:
-            table.add_row(Name(label), score, _verdict(result), Text(problem))
+            table.add_row(Name(label), score, _word(entry), Text(problem))
     if not is_narrow:
         screen.print(table)
     screen.more(len(entries) - len(listed), "(--limit 0 lists all)")
 
 
-def _verdict(result: MetricResult) -> Text:
-    verdict = result_verdict(result)
-    return Text("FAILED" if verdict == "failed" else verdict, style=VERDICT_STYLES[verdict], justify="left")
+def _common_reason(entries: Sequence[Entry]) -> str:
+    """Return why several cases have no score, if all of them have none for one reason, apart from their names."""
+    if len(entries) <= 1 or any(result.score is not None or case.wrong_end is not None for case, result in entries):
+        return ""
+    reasons = {outcome_reason([result], None).replace(repr(case.name), "") for case, result in entries}
+    if len(reasons - {""}) > 1:  # outlines have none
+        return ""
+    return one_line(redact(outcome_reason([entries[0][1]], None)))
+
+
+def _word(entry: Entry) -> Text:
+    word = entry_word(entry)
+    text = WORD_TEXTS[word]
+    return Text(text if word in {"passed", "skipped"} else text.upper(), style=WORD_STYLES[word], justify="left")
 
 
 def _print_details(screen: Screen, entries: Sequence[Entry], *, full: bool) -> None:
     for case, result in map(redact_entry, entries):
         screen.blank()
-        _print_entry(screen, case.label, case.case, result, full=full)
+        _print_entry(screen, case.label, (case, result), full=full)
     if any(result.alignment is not None for _, result in entries):
         screen.blank()
         screen.lines(_KEYS, "dim")
 
 
-def _print_entry(screen: Screen, label: str, case: AnyCase, result: MetricResult, *, full: bool = False) -> None:
-    """Print a redacted result: its verdict, its reason, and both sides, or its findings if it has no alignment."""
+def _print_entry(screen: Screen, label: str, entry: Entry, *, full: bool = False) -> None:
+    """Print a redacted result: its outcome, its reason, and both sides, or its findings if it has no alignment."""
+    case, result = entry
     name = (one_line(label, _LABEL), "bold")
-    screen.print(Text.assemble(name, "  ", printable(result.metric), "  ", _verdict(result)))
+    screen.print(Text.assemble(name, "  ", printable(result.metric), "  ", _word(entry)))
     reason = result.reason or phrases.score_text(result)
     screen.line(one_line(reason.split("\n", 1)[0], _REASON), indent=1)
-    lines = rows(result, case)
+    lines = rows(result, case.case)
     listed = lines if full else lines[:_ROWS]
     if listed:
         screen.print(_call_table(listed), indent=1)
@@ -213,6 +242,8 @@ def _call_table(lines: Sequence[CallRow]) -> Table:
 def _print_summary(screen: Screen, report: Report, *, quiet: bool, limit: int) -> None:
     """Print the totals over all results or by agent, why cases could not be measured, trials, and warnings."""
     summaries = report.summaries
+    verdict = report.verdict
+    screen.line(f"{'PASSED' if verdict.passed else 'FAILED'}: {verdict.counts_text}", _STYLES[verdict.passed], indent=1)
     if report.interrupted:
         screen.line(phrases.INTERRUPTED, "bold red", indent=1)
     if report.totals:
@@ -225,6 +256,7 @@ def _print_summary(screen: Screen, report: Report, *, quiet: bool, limit: int) -
     for one in summaries:
         if one.error is not None:
             screen.line(f"{plural(one.errored, 'error')} of {printable(one.metric)}{one.why}", indent=1)
+    screen.lines(phrases.threshold_hints(report), "yellow")
     _print_estimates(screen, summaries, judging_only=agents is not None)
     _print_trials(screen, report.trial_summaries)
     _print_warnings(screen, report)

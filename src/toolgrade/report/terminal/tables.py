@@ -15,16 +15,16 @@ from toolgrade.report.report import Report
 from toolgrade.report.terminal.console import (
     FIRST_COLUMN,
     NARROW,
-    VERDICT_STYLES,
+    WORD_STYLES,
     Name,
     Screen,
     alarm,
     interval_cell,
     make_table,
 )
-from toolgrade.report.text.agent_table import AgentTable, AgentVerdict, GoldenRow
+from toolgrade.report.text.agent_table import AgentOutcome, AgentTable, GoldenRow
 from toolgrade.report.text.breakdown import changes_by_tool, problem_rows
-from toolgrade.report.text.phrases import comparison_cells, one_line, p_legend
+from toolgrade.report.text.phrases import WORD_TEXTS, comparison_cells, one_line, p_legend
 from toolgrade.result import ResultStatus
 
 _MOST_TOOLS = 15
@@ -85,7 +85,7 @@ def print_agents(screen: Screen, table: AgentTable, *, quiet: bool, limit: int) 
         if is_narrow:
             _print_golden_lines(screen, agents, listed)
         else:
-            goldens = [(_name(row), list(map(_verdict_cell, row.cells))) for row in listed]
+            goldens = [(_name(row), list(map(_outcome_cell, row.cells))) for row in listed]
             screen.print(_agent_columns(screen.width, "golden", agents, goldens))
         screen.more(len(table.goldens) - len(listed), "(--limit 0 lists all)")
     screen.blank()
@@ -100,9 +100,9 @@ def _name(row: GoldenRow) -> str:
     return one_line(redact(row.name), _LABEL)
 
 
-def _verdict_cell(cell: AgentVerdict) -> Text:
+def _outcome_cell(cell: AgentOutcome) -> Text:
     text = "FAILED" if cell.text == "failed" else cell.text
-    return Text(text, VERDICT_STYLES[cell.verdict] if cell.verdict else "dim")
+    return Text(text, WORD_STYLES[cell.word] if cell.word else "dim")
 
 
 def _agent_columns(
@@ -129,7 +129,7 @@ def _print_metric_lines(screen: Screen, agents: Sequence[str], table: AgentTable
 def _print_golden_lines(screen: Screen, agents: Sequence[str], rows: Iterable[GoldenRow]) -> None:
     for row in rows:
         screen.line(_name(row), indent=1)
-        texts = [Text.assemble(f"{name}: ", _verdict_cell(cell)) for name, cell in zip(agents, row.cells, strict=True)]
+        texts = [Text.assemble(f"{name}: ", _outcome_cell(cell)) for name, cell in zip(agents, row.cells, strict=True)]
         screen.print(Text("; ").join(texts), indent=3)
 
 
@@ -151,8 +151,9 @@ def print_comparison(
         console: Where to print; standard output by default.
     """
     screen = Screen(console)
-    for name, title, cases in (("A", title_a, comparison.cases_a), ("B", title_b, comparison.cases_b)):
-        screen.line(f"{name}  {printable(title)}: {plural(cases, 'case')}", "bold")
+    for name, title, verdict in (("A", title_a, comparison.verdict_a), ("B", title_b, comparison.verdict_b)):
+        screen.line(f"{name}  {printable(title)}: {plural(verdict.cases, 'case')}", "bold")
+        screen.line(verdict.counts_text, indent=3)
     screen.line(f"{plural(comparison.in_both, 'case')} in both")
     screen.print(_table(comparison))
     regressions = [change for metric in comparison.metrics for change in metric.regressions]
@@ -209,6 +210,7 @@ def _column_key(comparison: Comparison) -> Iterator[str]:
 
 
 def _caveats(comparison: Comparison) -> Iterator[str]:
+    yield from map(one_line, _loss_texts(comparison))
     for side, cases in (("A", comparison.only_a), ("B", comparison.only_b)):
         if cases:
             yield f"{plural(len(cases), 'case')} ({_few(cases)}) {_are(cases)} only in {side}, and not compared"
@@ -228,6 +230,14 @@ def _gap_texts(metric: MetricComparison) -> Iterator[str]:
     for outcomes, cases in gaps.items():
         reason = f": {one_line(cases[0].reason, _TEXT)}" if cases[0].reason else ""
         yield f"{plural(len(cases), 'case')} {outcomes} ({_few([gap.label for gap in cases])}){reason}"
+
+
+def _loss_texts(comparison: Comparison) -> Iterator[str]:
+    """Yield the cases that passed in A and did not pass in B for another reason than a score."""
+    for loss in comparison.losses[:_NAMES]:
+        yield f"{one_line(loss.label, FIRST_COLUMN)}: passed in A, {WORD_TEXTS[loss.outcome_b]} in B: {loss.reason}"
+    if len(comparison.losses) > _NAMES:
+        yield f"and {len(comparison.losses) - _NAMES:,} more cases passed in A alone"
 
 
 def _metric_caveats(metric: MetricComparison) -> Iterator[str]:

@@ -10,13 +10,12 @@ from toolgrade._internal.text import hundredths_text, plural
 from toolgrade.report.comparison import Comparison, MetricComparison
 from toolgrade.report.pairing import compare_agents
 from toolgrade.report.report import CaseResult, MetricSummary, Report, TrialSummary
-from toolgrade.report.text.phrases import VERDICTS, Verdict, case_verdict, p_legend, p_text, signed_text
+from toolgrade.report.text.phrases import WORD_TEXTS, WORDS, Word, p_legend, p_text, signed_text
 
 MOST_GOLDENS = 50
 """Goldens that Markdown and the page list; the terminal has an option."""
 
 _ALPHA = 0.05
-_WORDS: dict[Verdict, str] = {"error": "not measured"}
 
 
 class MetricRow(NamedTuple):
@@ -27,13 +26,13 @@ class MetricRow(NamedTuple):
     cells: tuple[tuple[str, ...], ...]
 
 
-class AgentVerdict(NamedTuple):
-    """What one agent made of a golden: the worst verdict of its rows, words, and the position of the worst row.
+class AgentOutcome(NamedTuple):
+    """What one agent made of a golden: the worst outcome of its rows, its text, and the position of the worst row.
 
-    Without a row, as after an interruption, `verdict` and `case` are `None`.
+    Without a row, as after an interruption, `word` and `case` are `None`.
     """
 
-    verdict: Verdict | None
+    word: Word | None
     text: str
     case: int | None
 
@@ -42,12 +41,12 @@ class GoldenRow(NamedTuple):
     """A golden, and the outcome of each agent."""
 
     name: str
-    cells: tuple[AgentVerdict, ...]
+    cells: tuple[AgentOutcome, ...]
 
     @property
     def differs(self) -> bool:
         """Whether the outcomes of the agents are not all the same."""
-        return len({(cell.verdict, cell.text) for cell in self.cells}) > 1
+        return len({(cell.word, cell.text) for cell in self.cells}) > 1
 
 
 class AgentTable(NamedTuple):
@@ -129,34 +128,32 @@ def _golden_rows(report: Report) -> Iterator[GoldenRow]:
         yield GoldenRow(cases[0].name, tuple(_outcome(by_agent.get(agent, [])) for agent in agents))
 
 
-def _outcome(cases: Sequence[CaseResult]) -> AgentVerdict:
+def _outcome(cases: Sequence[CaseResult]) -> AgentOutcome:
     """Return the outcome of the rows of one agent: those of components count, and each trial apart."""
-    worst = min(cases, key=lambda case: VERDICTS.index(case_verdict(case)), default=None)
+    worst = min(cases, key=lambda case: WORDS.index(case.outcome), default=None)
     if worst is None:
-        return AgentVerdict(None, "not asked", None)
-    trials: dict[int | None, Verdict] = {}
+        return AgentOutcome(None, "not asked", None)
+    trials: dict[int | None, Word] = {}
     for case in cases:
-        verdicts = (case_verdict(case), trials.get(case.trial, "skipped"))
-        trials[case.trial] = min(verdicts, key=VERDICTS.index)
-    verdict = case_verdict(worst)
-    return AgentVerdict(verdict, _trials_text(Counter(trials.values())), worst.index)
+        words: tuple[Word, Word] = (case.outcome, trials.get(case.trial, "passed"))
+        trials[case.trial] = min(words, key=WORDS.index)
+    return AgentOutcome(worst.outcome, _trials_text(Counter(trials.values())), worst.index)
 
 
-def _trials_text(trials: Counter[Verdict]) -> str:
+def _trials_text(trials: Counter[Word]) -> str:
     """Return one word if all trials ended alike; else how many passed: `2 of 3 passed, 1 not measured`."""
     if len(trials) == 1:
-        (verdict,) = trials
-        return _WORDS.get(verdict, verdict)
+        (word,) = trials
+        return WORD_TEXTS[word]
     scored = trials["passed"] + trials["failed"]
     texts = [f"{trials['passed']} of {scored} passed"] if scored else []
-    texts += [
-        f"{trials[verdict]} {_WORDS.get(verdict, verdict)}" for verdict in ("error", "skipped") if trials[verdict]
-    ]
+    others: tuple[Word, ...] = ("agent_error", "not_measured")
+    texts += [f"{trials[word]} {WORD_TEXTS[word]}" for word in others if trials[word]]
     return ", ".join(texts)
 
 
 def _golden_order(row: GoldenRow) -> tuple[bool, int]:
-    worst = min((VERDICTS.index(cell.verdict) for cell in row.cells if cell.verdict is not None), default=0)
+    worst = min((WORDS.index(cell.word) for cell in row.cells if cell.word is not None), default=0)
     return not row.differs, worst
 
 

@@ -17,7 +17,7 @@ from toolgrade._internal.text import shorten
 from toolgrade.matching.alignment import Alignment
 from toolgrade.matching.json_compare import ABSENT
 from toolgrade.report.report import CaseResult
-from toolgrade.report.text.phrases import VERDICTS, one_line, result_verdict, value_text
+from toolgrade.report.text.phrases import WORDS, one_line, result_word, value_text
 from toolgrade.result import Finding, FindingKind, MetricResult, ResultStatus
 
 _MAX_NAME = 60
@@ -157,10 +157,17 @@ def first_problem(result: MetricResult) -> str:
     return one_line(text.removeprefix("Not measured: "))
 
 
+def entry_problem(case: CaseResult, result: MetricResult | None) -> str:
+    """Return why the run of a case did not end as it must, or else the first problem of its result."""
+    if case.wrong_end is not None:
+        return one_line(case.wrong_end.why)
+    return "" if result is None else first_problem(result)
+
+
 def case_problem(case: CaseResult) -> str:
-    """Return where the worst result of a case first goes wrong, else the first line of its reason."""
-    worst = min(case.own_results, key=lambda result: VERDICTS.index(result_verdict(result)), default=None)
-    if worst is None:
-        return ""
+    """Return why the run did not end as it must, or where the worst result of a case first goes wrong."""
+    worst = min(case.own_results, key=lambda result: WORDS.index(result_word(result)), default=None)
+    if worst is None or case.wrong_end is not None:
+        return entry_problem(case, worst)
     reason = "" if worst.passed else (worst.reason or "").split("\n", 1)[0]
     return first_problem(worst) or one_line(reason)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
-from toolgrade._internal.text import hundredths_text, number_text, plural, printable, short_json, shorten
+from toolgrade._internal.text import hundredths_text, number_text, percent, plural, printable, short_json, shorten
 from toolgrade.matching.argument_pattern import ValuePattern, json_of
 from toolgrade.report.comparison import Comparison, MetricComparison
 from toolgrade.report.report import CaseResult, Flaky, MetricSummary, Report, TrialSummary
 from toolgrade.result import MetricResult, ResultStatus
 from toolgrade.stats import Interval
+from toolgrade.verdict import OUTCOME_WORDS
 
 INTERRUPTED = "Interrupted: stopped before all cases were measured. All numbers cover the cases measured until then."
 TOTALS_ONLY = "The results of single cases are not in this report; read them where they were written."
 INTERVALS = "In parentheses: 95 % intervals."
 PASS_AT_K_LEGEND = "pass@k: at least one of k trials passes. pass^k: all k do. goldens: those with k scored trials."  # noqa: S105 - not a password
 
-_ALWAYS_COUNTED = ("passed", "failed")
 _ALL_K = 10
 """Up to so many trials, the table of pass@k has a row for every k."""
 _SOME_K = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500)
@@ -45,19 +45,16 @@ def cases_text(report: Report) -> str:
     return f"{plural(report.case_count, 'case')}{f' of {agents} agents' if agents > 1 else ''}"
 
 
-def counts_text(report: Report) -> str:
-    """Return the counts of all results: `12 passed, 3 failed, 1 not measured, 2 skipped`."""
-    names = {"passed": "passed", "failed": "failed", "errored": "not measured", "skipped": "skipped"}
-    summaries = report.summaries
-    amounts = {words: sum(getattr(one, name) for one in summaries) for name, words in names.items()}
-    return ", ".join(f"{amount:,} {words}" for words, amount in amounts.items() if amount or words in _ALWAYS_COUNTED)
-
-
-def verdict(report: Report) -> str:
-    """Return one word for the whole report: `failed`, `passed`, or `interrupted` if nothing failed so far."""
-    if any(summary.failed or summary.errored for summary in report.summaries):
-        return "failed"
-    return "interrupted" if report.interrupted else "passed"
+def threshold_hints(report: Report) -> list[str]:
+    """Return which metrics passed cases with wrong calls, since a gate usually needs a threshold of 1."""
+    hints: list[str] = []
+    for metric in report.metrics:
+        passed = [one for _, one in entries_of(report) if one.metric == metric and one.passed and (one.score or 0) < 1]
+        findings = sum(len(result.findings) for result in passed)
+        if findings:
+            words = f"{plural(len(passed), 'case')} at {passed[0].threshold:g} with {plural(findings, 'finding')}"
+            hints.append(f"{one_line(metric, _LONGEST_NAME)} passed {words}: a gate usually needs a threshold of 1")
+    return hints
 
 
 def number_or_dash(value: object, text: Callable[[Any], str] = number_text) -> str:
@@ -140,12 +137,6 @@ def estimates_text(summary: MetricSummary) -> str:
     return f"mean {mean}, pass rate {with_interval(summary.rate, summary.rate_interval)}"
 
 
-def percent(share: float) -> str:
-    """Return a share as a percentage; only exactly 0 and 1 are shown as 0 % and 100 %."""
-    text = f"{share * 100:.1f}".removesuffix(".0")
-    return f"{number_text(share * 100) if text in {'0', '100'} and share not in (0, 1) else text} %"
-
-
 def usage_texts(usage: Mapping[str, int]) -> list[str]:
     """Return numbers of tokens and requests with what they count."""
     return [f"{amount:,} {name.replace('_', ' ')}" for name, amount in usage.items()]
@@ -200,13 +191,16 @@ def flaky_text(flaky: Flaky) -> str:
     return f"{one_line(flaky.name, _LONGEST_NAME)} ({flaky.passed} of {flaky.scored} passed)"
 
 
-Verdict: TypeAlias = Literal["error", "failed", "passed", "skipped"]
-"""Outcome of a result or of a case."""
+Word: TypeAlias = Literal["agent_error", "failed", "not_measured", "skipped", "passed"]
+"""The outcome of a case, or of one result; only a result is skipped."""
 
-VERDICTS: tuple[Verdict, ...] = ("error", "failed", "passed", "skipped")
-"""The verdicts, the worst first."""
+WORDS: tuple[Word, ...] = ("agent_error", "failed", "not_measured", "skipped", "passed")
+"""The outcomes, the worst first."""
 
-_RANKS = {"error": 0, "skipped": 2}
+WORD_TEXTS: Mapping[Word, str] = {**OUTCOME_WORDS, "skipped": "skipped"}
+"""The outcomes as people read them."""
+
+_RANKS: Mapping[Word, int] = {"not_measured": 0, "skipped": 2}
 
 Entry: TypeAlias = tuple[CaseResult, MetricResult]
 """A result with its case."""
@@ -217,36 +211,42 @@ def entries_of(report: Report) -> list[Entry]:
     return [] if report.totals else list(report.results())
 
 
-def result_verdict(result: MetricResult) -> Verdict:
-    """Return the outcome of a result in one word."""
+def result_word(result: MetricResult) -> Word:
+    """Return the outcome of one result."""
     if result.passed is not None:
         return "passed" if result.passed else "failed"
-    return "skipped" if result.status is ResultStatus.SKIPPED else "error"
+    return "skipped" if result.status is ResultStatus.SKIPPED else "not_measured"
 
 
-def case_verdict(case: CaseResult) -> Verdict:
-    """Return the worst verdict of any metric on a case."""
-    verdicts: list[Verdict] = [result_verdict(result) for result in case.own_results]
-    return min(verdicts, key=VERDICTS.index) if verdicts else "skipped"
+def entry_word(entry: Entry) -> Word:
+    """Return the outcome of a result, or of its case if the run did not end as it must."""
+    case, result = entry
+    return result_word(result) if case.wrong_end is None else case.wrong_end.outcome
 
 
-def worst_first(entry: Entry) -> tuple[int, float, int]:
+def worst_first(entry: Entry) -> tuple[bool, int, float, int]:
     """Return a sort key: the worst results first; ties by position."""
     case, result = entry
-    return *severity(result), case.index
+    return case.wrong_end is None, *severity(result), case.index
 
 
 def severity(result: MetricResult) -> tuple[int, float]:
     """Return a sort key: results that could not be measured, then by score, skipped ones last."""
-    return _RANKS.get(result_verdict(result), 1), result.score or 0.0
+    return _RANKS.get(result_word(result), 1), result.score or 0.0
 
 
 def worst_case_first(case: CaseResult) -> tuple[int, float, int]:
-    """Return a sort key for cases: the worst verdict, then the lowest score, then the position."""
+    """Return a sort key for cases: the worst outcome, then the lowest score, then the position."""
     scores = [result.score for result in case.own_results if result.score is not None]
-    return VERDICTS.index(case_verdict(case)), min(scores, default=0.0), case.index
+    return WORDS.index(case.outcome), min(scores, default=0.0), case.index
 
 
-def is_bad(result: MetricResult) -> bool:
-    """Return whether a result fails a case: it is below the threshold or not measured. Skipped is neither."""
-    return result_verdict(result) in {"error", "failed"}
+def is_bad(entry: Entry) -> bool:
+    """Return whether a result keeps its case from passing.
+
+    It is below the threshold or not measured, the run did not end as it must, or no metric applies.
+    """
+    word, (case, _) = entry_word(entry), entry
+    if word == "skipped":
+        return all(result.status is ResultStatus.SKIPPED for result in case.own_results)
+    return word != "passed"

@@ -66,16 +66,16 @@
 
   const split = (text) => (text || "").trim().split(" ");
   const value = (id) => (byId(id) ? byId(id).value : "");
-  const checks = [...document.querySelectorAll("#controls input[name=verdict]")];
+  const checks = [...document.querySelectorAll("#controls input[name=outcome]")];
 
-  // Menus are in the address by the name of their option, verdicts as a list of those that are checked.
+  // Menus are in the address by the name of their option, outcomes as a list of those that are checked.
   const menus = ["metric", "tag", "place", "sort"];
   const nameOf = (option) => (option && option.dataset.name) || "";
   const stateOfControls = () => {
     const state = [];
     const add = (name, text) => { if (text) state.push(`${name}=${encodeURIComponent(text)}`); };
     if (checks.some((box) => !box.checked)) {
-      state.push(`verdict=${checks.filter((box) => box.checked).map((box) => box.value).join(",")}`);
+      state.push(`outcome=${checks.filter((box) => box.checked).map((box) => box.value).join(",")}`);
     }
     for (const id of menus) if (byId(id)) add(id, nameOf(byId(id).selectedOptions[0]));
     add("search", value("search"));
@@ -87,8 +87,8 @@
       const at = part.indexOf("=");
       return [part.slice(0, at), decoded(part.slice(at + 1))];
     }));
-    const verdicts = state.has("verdict") ? state.get("verdict").split(",") : null;
-    for (const box of checks) box.checked = !verdicts || verdicts.includes(box.value);
+    const outcomes = state.has("outcome") ? state.get("outcome").split(",") : null;
+    for (const box of checks) box.checked = !outcomes || outcomes.includes(box.value);
     for (const id of menus) {
       const menu = byId(id);
       if (menu) menu.selectedIndex = Math.max([...menu.options].findIndex((one) => nameOf(one) === (state.get(id) || "")), 0);
@@ -107,13 +107,13 @@
     const amounts = {};
     let matches = 0;
     for (const one of cases) {
-      const verdict = metric === "" ? one.dataset.v : split(one.dataset.m)[Number(metric)];
-      const fits = verdict !== "apart"
+      const outcome = metric === "" ? one.dataset.v : split(one.dataset.m)[Number(metric)];
+      const fits = outcome !== "apart"
         && (tag === "" || split(one.dataset.t).includes(tag))
         && (place === "" || split(one.dataset.p).includes(place))
         && terms.every((word) => textOf(one).includes(word));
-      if (fits) amounts[verdict] = (amounts[verdict] || 0) + 1;
-      one.hidden = !fits || !picked.has(verdict);
+      if (fits) amounts[outcome] = (amounts[outcome] || 0) + 1;
+      one.hidden = !fits || !picked.has(outcome);
       if (!one.hidden) matches += 1;
     }
     for (const box of checks) box.parentElement.querySelector(".amount").textContent = (amounts[box.value] || 0).toLocaleString("en");
