@@ -184,7 +184,7 @@ def test_fields_of_a_golden_come_first() -> None:
         available_tools=[ToolSpec(name="lookup")],
         expected_output="x",
         required_texts=["y"],
-        must_end=True,
+        ends="ok",
     )
     (case,) = asyncio.run(answered([one], tagged))
 

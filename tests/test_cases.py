@@ -115,7 +115,7 @@ RUN = Run(
 )
 COMMON: dict[str, Any] = {"id": "1", "available_tools": [SPEC], "tags": ["t"], "metadata": {"runId": 1}}
 CALLS: dict[str, Any] = {"tools_called": [CALL], "expected_tools": [CALL, ToolCall(name="g")]}
-STATED: dict[str, Any] = {"required_texts": ["t"], "must_end": True}
+STATED: dict[str, Any] = {"required_texts": ["t"], "ends": "ok"}
 RECORDED: dict[str, Any] = {"agent_texts": ["t", "a"], "ended": False}
 TEXTS = {"input": "i", "actual_output": "a", "expected_output": "e"}
 IMAGES = {name: ["text", MLLMImage(url="u", path=None, data=None, mime_type="image/png")] for name in TEXTS}

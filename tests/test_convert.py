@@ -91,7 +91,7 @@ def test_converted_cases_can_be_scored(tmp_path: Path) -> None:
 def test_statements_next_to_the_messages_are_those_of_the_case() -> None:
     """Texts, the end and the answer; the run has the texts of the agent, and each call its turn."""
     answer = {"$is": "contains", "value": "a"}
-    stated = {"expected_output": answer, "required_texts": ["b"], "must_end": True, "ended": True}
+    stated = {"expected_output": answer, "required_texts": ["b"], "ends": "ok", "ended": True}
     (case,) = written(convert(lines({**EXPECTING, **stated})))
 
     assert {name: case[name] for name in stated} == stated
@@ -415,7 +415,7 @@ def test_files_of_a_folder_that_cannot_be_read_are_left_out(tmp_path: Path) -> N
 def test_conversations_have_no_expectations_of_the_run() -> None:
     """They have the labels of a log, and no expectation of the whole run."""
     texts = {"expected_output": "x", "required_texts": ["x"]}
-    expectations = {"expected_tools": [], "must_end": True, "ended": True, **texts}
+    expectations = {"expected_tools": [], "ends": "ok", "ended": True, **texts}
     messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "x"}]
     line = {"id": "a", "tags": ["t"], "metadata": {"ticket": 1}, "messages": messages, **expectations}
     (one,) = written(convert(lines(line), "--as", "conversations"))

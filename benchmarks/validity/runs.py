@@ -111,7 +111,7 @@ def case_of(run: Run, *, texts: bool = True, failures: bool = True) -> LLMTestCa
             case |= {"agent_texts": run["said"], "actual_output": run["said"][-1] if run["said"] else None}
         case |= {name: run[name] for name in ("required_texts", "expected_output") if run.get(name)}
         if run.get("ended") is not None:
-            case |= {"ended": run["ended"], "must_end": True}
+            case |= {"ended": run["ended"], "ends": "ok"}
     return LLMTestCase.model_validate(case)
 
 

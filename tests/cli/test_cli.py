@@ -500,7 +500,7 @@ BOOKED = {
     + [{"name": "book", "args": {"city": "new york"}}],
     "required_texts": ["A1"],
     "agent_texts": ["Your seat is a1.", "Bye"],
-    "must_end": True,
+    "ends": "ok",
     "ended": True,
 }
 

@@ -117,7 +117,7 @@ def test_each_kind_of_app(app: Callable[[str], Any], in_a_loop: bool) -> None:
     """It is called with each golden's input; the observed calls are the case, decorated or not."""
     goldens = [
         Golden(input="Hi!", id="one", expected_tools=[SEARCH], tags=["t"], metadata={"k": 1}),
-        Golden(input="Ho!", expected_tools=[SEARCH], expected_output="found", required_texts=["x"], must_end=True),
+        Golden(input="Ho!", expected_tools=[SEARCH], expected_output="found", required_texts=["x"], ends="ok"),
     ]
     if in_a_loop:
         report = asyncio.run(evaluate_async(goldens=goldens, observed_callback=app, metrics=[METRIC]))

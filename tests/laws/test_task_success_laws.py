@@ -108,7 +108,7 @@ def test_an_expectation_that_is_not_met_never_raises_the_score(case: dict[str, A
         {"expected_tools": [*case["expected_tools"], ToolCall(name="never_called", turn=2)]},
         {"expected_tools": [ToolCall(name="find_nothing"), *case["expected_tools"]]},
         {"required_texts": ["not said by anyone", *texts]},
-        {"must_end": True, "ended": False},
+        {"ends": "ok", "ended": False},
     ]
     if "expected_output" not in case:
         added.append({"expected_output": "neither of these"})

@@ -86,10 +86,10 @@ CALLS = {"expected_tools": [expected("book", day=1)], "tools_called": [called("b
             0.75, {"effects": 1, "arguments": 1, "required_texts": 0.5}, id="one of two texts",
         ),
         pytest.param(
-            {**CALLS, "must_end": True, "ended": False}, 0.5, {"effects": 1, "arguments": 1, "ended": 0}, id="no end"
+            {**CALLS, "ends": "ok", "ended": False}, 0.5, {"effects": 1, "arguments": 1, "ended": 0}, id="no end"
         ),
         pytest.param(
-            {**CALLS, "must_end": True, "ended": True}, 1, {"effects": 1, "arguments": 1, "ended": 1}, id="an end"
+            {**CALLS, "ends": "ok", "ended": True}, 1, {"effects": 1, "arguments": 1, "ended": 1}, id="an end"
         ),
         pytest.param({**CALLS, "ended": False}, 1, {"effects": 1, "arguments": 1}, id="an end that nobody expects"),
         pytest.param(
@@ -111,7 +111,7 @@ CALLS = {"expected_tools": [expected("book", day=1)], "tools_called": [called("b
         ),
         pytest.param(
             {**CALLS, "tools_called": [called("book", day=2)], "required_texts": ["x"], "agent_texts": [],
-             "must_end": True, "ended": False, "expected_output": "x", "actual_output": ""},
+             "ends": "ok", "ended": False, "expected_output": "x", "actual_output": ""},
             1 / 16, {"effects": 1, "arguments": 0, "required_texts": 0, "ended": 0, "answer": 0}, id="all wrong",
         ),
     ],
@@ -139,7 +139,7 @@ def test_the_reason_shows_the_arithmetic_and_what_counted_as_equal() -> None:
         ],
         required_texts=["120", "aisle"],
         agent_texts=["It costs $1,120 or $120.00."],
-        must_end=True,
+        ends="ok",
         ended=False,
         expected_output=Contains("booked"),
         actual_output="Sorry.",
@@ -258,7 +258,7 @@ def test_effects_are_guessed_and_failures_looked_for_by_default() -> None:
 
 def test_a_case_that_expects_only_reads_asks_for_little() -> None:
     """A warning says what a run without calls scores, unless the case states what the agent must say."""
-    fields: dict[str, Any] = {"expected_tools": [expected("look")], "tools_called": [], "ended": True, "must_end": True}
+    fields: dict[str, Any] = {"expected_tools": [expected("look")], "tools_called": [], "ended": True, "ends": "ok"}
     advice = "only reads are expected, so a run without calls scores 0.98; state required_texts or expected_output"
 
     assert measured(**fields).score == 0.98
@@ -461,13 +461,13 @@ def test_images_are_left_out() -> None:
 )
 def test_the_end_of_a_recorded_run(run: Run, has_ended: bool) -> None:
     """Its status says it; after a hand-over to a person the run is over, which is a guess with a warning."""
-    result = TaskSuccessMetric(effects={"*": "read"}).measure(run.to_test_case(expected_tools=[], must_end=True))
+    result = TaskSuccessMetric(effects={"*": "read"}).measure(run.to_test_case(expected_tools=[], ends="ok"))
 
     assert result.parts["ended"] == has_ended
     assert any("seems to hand the conversation over" in text for text in result.warnings) is (
         has_ended and bool(run.calls)
     )
-    case = run.to_test_case(must_end=True).model_copy(update={"ended": not has_ended})
+    case = run.to_test_case(ends="ok").model_copy(update={"ended": not has_ended})
     assert TaskSuccessMetric().measure(case).parts["ended"] == (not has_ended)
 
 
@@ -479,11 +479,11 @@ def test_the_end_of_a_recorded_run(run: Run, has_ended: bool) -> None:
     [
         ({}, "expected_tools, expected_output, required_texts or must_end"),
         ({"expected_tools": []}, "tools_called"),
-        ({"must_end": True}, "ended"),
+        ({"ends": "ok"}, "ended"),
         ({"required_texts": ["x"]}, "agent_texts or actual_output"),
         ({"expected_output": "x"}, "actual_output"),
         ({"expected_tools": [expected("book", 1)], "tools_called": [called("book")]}, "the turn of the tools_called"),
-        ({"must_end": True, "run": Run(calls=[], warnings=["a note on the record"])}, "ended"),
+        ({"ends": "ok", "run": Run(calls=[], warnings=["a note on the record"])}, "ended"),
     ],
 )
 def test_a_stated_part_that_cannot_be_compared_is_an_error(fields: dict[str, Any], field: str) -> None:
@@ -540,7 +540,7 @@ def recorded(path: Path) -> list[tuple[LLMTestCase, bool]]:
             agent_texts=run["said"],
             required_texts=run["required_texts"],
             ended=run["ended"],
-            must_end=True,
+            ends="ok",
         )
         runs.append((case, run["reward"] >= 1))
     return runs
@@ -564,7 +564,7 @@ def test_recorded_airline_runs_read_as_messages() -> None:
     if not path.exists():
         pytest.skip("the recorded runs are not here")
     cases = [
-        case.model_copy(update={"required_texts": case.metadata["required_texts"], "must_end": True})
+        case.model_copy(update={"required_texts": case.metadata["required_texts"], "ends": "ok"})
         for case in read_cases(path)
     ]
     scores = [float(TaskSuccessMetric().measure(case)) for case in cases]
