@@ -1,4 +1,4 @@
-"""Agents as an evaluation calls them: async functions that take a question and return the recorded run.
+"""Agents as an evaluation calls them: functions that take a question and return the recorded run.
 
 ```python
 import asyncio
@@ -22,6 +22,8 @@ The adapters wrap an agent of their framework with `as_agent(agent)`.
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +33,8 @@ from uuid import uuid4
 from pydantic import BaseModel
 
 from toolgrade._internal.model import drop_none, set_fields
+from toolgrade._internal.sync_bridge import GRACE, call
+from toolgrade._internal.text import error_text
 from toolgrade.cases import LLMTestCase, Run, RunStatus
 from toolgrade.dataset import Golden
 from toolgrade.errors import ConfigurationError
@@ -48,6 +52,8 @@ class Conversation:
     Attributes:
         id: The `conversation_id` of its runs.
         memory: State that an adapter stores between turns, by keys of its choice.
+        unfinished: The recorded part of a turn that was cancelled. An agent sets it before it passes the
+            `CancelledError` on, so that the calls of a turn that timed out are known.
 
     Example:
         >>> import asyncio
@@ -63,26 +69,31 @@ class Conversation:
 
     id: str = field(default_factory=lambda: str(uuid4()))
     memory: dict[str, Any] = field(default_factory=dict)
+    unfinished: Run | None = None
 
 
 Goldens: TypeAlias = "Iterable[Golden] | str | os.PathLike[str]"
 """Goldens, or the path of a file of them."""
 
-AgentCallable: TypeAlias = Callable[[str, Conversation], Awaitable[Run]]
-"""An agent: `async (input, conversation) -> Run`.
+AgentCallable: TypeAlias = Callable[[str, Conversation], "Awaitable[Run] | Run"]
+"""An agent: `(input, conversation) -> Run`, async or not. One that is not async runs in a thread of its own.
 
 If the agent fails midway, it should return a `Run` with status `ERROR`, so that its calls are in the case. If it raises
 instead, its calls are unknown, and the run of the case has the exception as its error.
 """
 
 
-async def run_golden(golden: Golden, agent: AgentCallable) -> LLMTestCase:
+async def run_golden(golden: Golden, agent: AgentCallable, limit: float | None = None) -> LLMTestCase:
     """Run an agent on one golden in a new conversation, and return the case.
 
-    If the agent raises, the called tools of the case are unknown, and its run has the error. The id of the golden
-    becomes that of the case.
+    If the agent raises, or has not answered after `limit` seconds, the run of the case says so. Its called tools are
+    then unknown, unless the agent has stored them in `Conversation.unfinished`. The id of the golden becomes that of
+    the case.
     """
-    return _case(golden, await _run_agent(agent, golden.input))
+    run = await _run_agent(agent, golden.input, limit)
+    if run.error is not None:
+        run = run.model_copy(update={"error": " ".join(run.error.split())})  # reports show it on one line
+    return _case(golden, run)
 
 
 def check_agents(agents: object) -> Mapping[str | None, AgentCallable]:
@@ -90,11 +101,33 @@ def check_agents(agents: object) -> Mapping[str | None, AgentCallable]:
     names = list(agents) if isinstance(agents, Mapping) else []
     if not isinstance(agents, Mapping) or not names or not all(one is None or isinstance(one, str) for one in names):
         raise ConfigurationError(f"agents must be a dict of at least one agent by its name, got {agents!r:.60}")
-    for agent in agents.values():
+    for name, agent in agents.items():
+        label = "agent" if name is None else f"agents[{name!r}]"
+        message = f"{label} must be a function `async (input, conversation) -> Run`, got "
         if not callable(agent):
-            message = f"agent must be a function `async (input, conversation) -> Run`, got {type(agent).__name__}"
+            message += type(agent).__name__
             raise ConfigurationError(f"{message}; the adapters wrap agents of their framework with as_agent(agent)")
+        if not _takes_two(agent):
+            message += f"one with the parameters {inspect.signature(agent)}"
+            raise ConfigurationError(f"{message}; give it the parameters (input, conversation)")
     return agents
+
+
+def _takes_two(agent: Callable[..., object]) -> bool:
+    """Return whether an agent can be called with an input and a conversation."""
+    try:
+        own = inspect.signature(agent, follow_wrapped=False)
+    except ValueError:  # some functions in C have no signature
+        return True
+    signatures = [own]
+    if any(one.kind is one.VAR_POSITIONAL for one in own.parameters.values()):
+        signatures.append(inspect.signature(agent))  # a decorator usually passes all arguments on
+    try:
+        for signature in signatures:
+            signature.bind("", Conversation())
+    except TypeError:
+        return False
+    return True
 
 
 def check_goldens(goldens: object) -> Sequence[Golden]:
@@ -118,21 +151,44 @@ def check_goldens(goldens: object) -> Sequence[Golden]:
     return items
 
 
-async def _run_agent(agent: AgentCallable, question: str) -> Run:
-    """Return the run of an agent on one question; if the agent raises, a run with the error and unknown calls."""
+async def _run_agent(agent: AgentCallable, question: str, limit: float | None) -> Run:
+    """Return the run of an agent on one question; if the agent breaks or is late, a run that says so."""
     conversation = Conversation()
+    # The agent has a task of its own: what it does to its context or its task concerns no other question.
+    asking = asyncio.ensure_future(_answer(agent, question, conversation))
     try:
-        run: object = await agent(question, conversation)
-    except Exception as error:  # noqa: BLE001 - one agent that fails must not lose the others
-        text = f"{type(error).__name__}: {error}"
-    else:
-        if isinstance(run, Run):
+        await asyncio.wait({asking}, timeout=limit)
+        is_late = not asking.done()
+    finally:
+        if not asking.done():
+            asking.cancel()
+            await asyncio.wait({asking}, timeout=GRACE)
+    if asking.done() and not asking.cancelled():
+        run = asking.result()
+        if not is_late:
             return run
-        text = f"the agent must return a Run, got {type(run).__name__}"
+    else:
+        run = _unknown_run(question, conversation, "")
+    error = f"TimeoutError: no answer within {limit:g} s" if is_late else "CancelledError"
+    changes = {"status": RunStatus.STOPPED, "error": error, "actual_output": None}
+    return (conversation.unfinished or run).model_copy(update=changes)
+
+
+async def _answer(agent: AgentCallable, question: str, conversation: Conversation) -> Run:
+    """Return the run of an agent; if it raises or returns something else, a run with the error and unknown calls."""
+    result, error = await call(agent, question, conversation)
+    if error is not None:
+        return _unknown_run(question, conversation, error_text(error))
+    if not isinstance(result, Run):
+        return _unknown_run(question, conversation, f"the agent must return a Run, got {type(result).__name__}")
+    return result
+
+
+def _unknown_run(question: str, conversation: Conversation, error: str) -> Run:
     return Run(
         input=question,
         status=RunStatus.ERROR,
-        error=text,
+        error=error,
         conversation_id=conversation.id,
         warnings=["the agent failed without a run, so its calls are unknown"],
     )
@@ -159,6 +215,6 @@ def _case(golden: Golden, run: Run) -> LLMTestCase:
         "available_tools": golden.available_tools,
     }
     fields = set_fields(case) | drop_none(changed)
-    if run.status is RunStatus.ERROR and "calls" not in run.model_fields_set:
+    if run.status is not RunStatus.OK and "calls" not in run.model_fields_set:
         del fields["tools_called"]  # unknown calls, which differ from no calls
     return LLMTestCase(**fields)

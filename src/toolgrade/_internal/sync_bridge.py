@@ -1,18 +1,26 @@
-"""Coroutines run from synchronous code, also inside a running event loop and with Ctrl-C; a value for each loop."""
+"""Bridges between synchronous and asynchronous code, with Ctrl-C and in threads; a value for each event loop."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import signal
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from contextvars import copy_context
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import Any, Final, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
+from toolgrade.errors import ConfigurationError
+
 T = TypeVar("T")
+
+GRACE: Final = 3.0
+"""Seconds in which a cancelled task may clean up. It is not waited for any longer, since it may never end."""
 
 
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -21,7 +29,7 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
     If an event loop runs in this thread, as in a notebook, the coroutine gets its own thread and loop, in a copy
     of the caller's context: code inside a running loop cannot wait for that loop.
     """
-    return _run_in_thread(coroutine) if _is_loop_running() else asyncio.run(coroutine)
+    return _run_in_thread(coroutine) if _is_loop_running() else _run_in_loop(coroutine)
 
 
 def run_interruptible(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -64,18 +72,26 @@ def run_interruptible(coroutine: Coroutine[Any, Any, T]) -> T:
         signal.signal(signal.SIGINT, previous_handler)
 
 
-def _close(loop: asyncio.AbstractEventLoop, interrupt_count: int) -> None:
-    """Close a loop as `asyncio.run` does, but do not wait for threads after one Ctrl-C, nor for tasks after two."""
+def _run_in_loop(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine as `asyncio.run` does, but do not wait for what never ends."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)  # for code that calls asyncio.get_event_loop
+    try:
+        return loop.run_until_complete(coroutine)
+    finally:
+        _close(loop)
+
+
+def _close(loop: asyncio.AbstractEventLoop, interrupt_count: int = 0) -> None:
+    """Close a loop; its tasks have a moment to end, or none after a second Ctrl-C, and its threads are not awaited."""
     try:
         if interrupt_count < 2:  # noqa: PLR2004 - a second Ctrl-C stops all waiting
             tasks = asyncio.all_tasks(loop)
             for task in tasks:
                 task.cancel()
             if tasks:
-                loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+                loop.run_until_complete(asyncio.wait(tasks, timeout=GRACE))
             loop.run_until_complete(loop.shutdown_asyncgens())
-        if not interrupt_count:
-            loop.run_until_complete(loop.shutdown_default_executor())
     finally:
         asyncio.set_event_loop(None)
         loop.set_exception_handler(lambda _loop, _context: None)  # abandoned tasks are not worth a log line
@@ -83,11 +99,82 @@ def _close(loop: asyncio.AbstractEventLoop, interrupt_count: int) -> None:
 
 
 def _is_loop_running() -> bool:
+    """Return whether this thread runs a loop, of asyncio or of trio."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return False
+        return is_in_trio()
     return True
+
+
+def is_in_trio() -> bool:
+    """Return whether this code runs inside `trio.run`."""
+    trio = sys.modules.get("trio")
+    try:
+        return trio is not None and trio.lowlevel.current_task() is not None
+    except (RuntimeError, AttributeError):  # outside of it, or another package of this name
+        return False
+
+
+def require_asyncio(name: str) -> None:
+    """Raise `ConfigurationError` inside `trio.run`."""
+    if is_in_trio():
+        remedy = "run it under asyncio, with anyio's pytest plugin by the backend 'asyncio'"
+        raise ConfigurationError(f"{name} must be awaited in an asyncio event loop, got trio; {remedy}")
+
+
+def is_async(function: Callable[..., object]) -> bool:
+    """Return whether calling this function, method, `partial` or object gives an awaitable or an async generator."""
+    while isinstance(function, partial):
+        function = function.func
+    called: object = function if inspect.isroutine(function) else type(function).__call__
+    return inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called)
+
+
+async def call(function: Callable[..., object], *arguments: object) -> tuple[object, Exception | SystemExit | None]:
+    """Call a function, in a thread if it is not async, and await what it returns; return the result or the exception.
+
+    An exception is returned because a coroutine cannot raise a `StopIteration`.
+    """
+    try:
+        if is_async(function):
+            result, error = function(*arguments), None
+        else:
+            result, error = await call_in_thread(function, *arguments)
+        return (await result if inspect.isawaitable(result) else result), error
+    except (Exception, SystemExit) as raised:  # noqa: BLE001 - see above
+        return None, raised
+
+
+async def call_in_thread(
+    function: Callable[..., object], *arguments: object
+) -> tuple[object, Exception | SystemExit | None]:
+    """Call a function in a new thread, in a copy of this context; return its result or the exception.
+
+    Unlike `asyncio.to_thread`, any number run at the same time, and the program ends without those that were cancelled.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[tuple[object, Exception | SystemExit | None]] = loop.create_future()
+
+    def settle(result: object, error: BaseException | None) -> None:
+        if future.done():  # cancelled
+            return
+        if error is None or isinstance(error, (Exception, SystemExit)):
+            future.set_result((result, error))
+        else:
+            future.set_exception(error)
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = function(*arguments)
+        except BaseException as raised:  # noqa: BLE001 - raised again where it is awaited
+            error = raised
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=copy_context().run, args=(run,), name="toolgrade", daemon=True).start()
+    return await future
 
 
 def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -104,7 +191,7 @@ def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
 
     def run_thread() -> None:
         try:
-            future.set_result(asyncio.run(run_task()))
+            future.set_result(_run_in_loop(run_task()))
         except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
             future.set_exception(error)
 

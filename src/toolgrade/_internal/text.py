@@ -109,6 +109,24 @@ def percent(share: float) -> str:
     return f"{number_text(share * 100) if text in {'0', '100'} and share not in (0, 1) else text} %"
 
 
+def error_text(error: BaseException) -> str:
+    """Return `"TypeName: text"`, or the name alone if the text is empty or cannot be read.
+
+    A group of one exception, as task groups raise it, is named by that one.
+    """
+    # By name: Python 3.10 has no such class.
+    while any(kind.__name__ == "BaseExceptionGroup" for kind in type(error).__mro__):
+        exceptions: Sequence[BaseException] = error.exceptions  # type: ignore[attr-defined]
+        if len(exceptions) > 1:
+            break
+        error = exceptions[0]
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - `__str__` is foreign code
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 def plural(amount: int, noun: str) -> str:
     """Return `1 call`, `2,000 calls`."""
     return f"{amount:,} {noun}" if amount == 1 else f"{amount:,} {noun}s"

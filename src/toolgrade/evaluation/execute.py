@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import BaseModel
 
+from toolgrade._internal.options import require
+from toolgrade._internal.sync_bridge import require_asyncio
 from toolgrade._internal.text import plural, printable, unique_labels
 from toolgrade.agents import (
     DEFAULT_CONCURRENCY,
@@ -60,6 +63,8 @@ class EvaluationOptions:
     agents: Mapping[str, AgentCallable] | None = None
     observed_callback: App | None = None
     trials: int | None = None
+    timeout: float | None = None
+    golden_timeout: float | None = None
     cluster: str | None = None
     results: Target | None = None
     resume: bool | Resume = False
@@ -114,6 +119,12 @@ class EvaluationOptions:
         if askers and self.goldens is None:
             raise ConfigurationError(f"{askers[0]} needs goldens, its questions")
         self._check_goldens(has_agent=bool(askers))
+        for name in self._names_of_set("timeout", "golden_timeout"):
+            seconds = getattr(self, name)
+            is_valid = isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and 0 < seconds < math.inf
+            require(is_valid, f"{name} must be a positive number of seconds", seconds)
+            if not askers:
+                raise ConfigurationError(f"{name} needs goldens and an agent: test_cases are answers already")
 
     def _check_fields_of_files(self) -> None:
         for name in self._names_of_set("golden_id", "cluster"):
@@ -129,6 +140,12 @@ class EvaluationOptions:
             raise ConfigurationError("goldens need an agent to ask, such as as_agent(agent)")
         if not has_agent and self.trials is not None:
             raise ConfigurationError("trials needs goldens and an agent: test_cases are answers already")
+
+    @property
+    def limit(self) -> float | None:
+        """The seconds that an agent has for a golden."""
+        # A golden has one turn, so that both bound the same call.
+        return min((limit for limit in (self.timeout, self.golden_timeout) if limit is not None), default=None)
 
 
 def run_evaluation(options: EvaluationOptions) -> Report:
@@ -150,6 +167,7 @@ async def run_evaluation_async(options: EvaluationOptions) -> Report:
     """Do what `evaluate_async` does."""
     import asyncio  # noqa: PLC0415 - evaluation of files needs no event loop
 
+    require_asyncio("evaluate_async")
     with _begun(options, is_async=True) as running:
         try:
             await running.run()
@@ -284,10 +302,11 @@ def _source(options: EvaluationOptions, metrics: Sequence[MetricLike]) -> Source
     if options.observed_callback is not None:
         from toolgrade.evaluation.session import ObservedApp  # noqa: PLC0415 - most evaluations have none
 
-        return session.app_source(check_goldens(options.goldens), metrics, ObservedApp(options.observed_callback))
+        app = ObservedApp(options.observed_callback)
+        return session.app_source(check_goldens(options.goldens), metrics, app, options.limit)
     if options.goldens is not None:
         agents = check_agents({None: options.agent} if options.agents is None else options.agents)
-        return session.agent_source(check_goldens(options.goldens), metrics, agents)
+        return session.agent_source(check_goldens(options.goldens), metrics, agents, options.limit)
     cases = listed_cases(options.test_cases)
     if not cases:
         raise ConfigurationError("test_cases must have at least one case, got none")

@@ -40,6 +40,8 @@ def evaluate(
     agents: Mapping[str, AgentCallable] | None = None,
     observed_callback: App | None = None,
     trials: int | None = None,
+    timeout: float | None = None,
+    golden_timeout: float | None = None,
     cluster: str | None = None,
     results: Target | None = None,
     resume: bool | Resume = False,
@@ -68,14 +70,17 @@ def evaluate(
             see `toolgrade.agents`. With files as `test_cases`: the path of the goldens whose expectations the cases
             get, by id, name or input. Runs of one golden are its trials.
         golden_id: Path of the field of a recorded case that has the id of its golden, such as `metadata.task`.
-        agent: `async (input, conversation) -> Run`, such as an adapter's `as_agent(agent)`. If it fails, the case is
-            scored as far as its run was recorded, or gets an errored result.
+        agent: `async (input, conversation) -> Run`, such as an adapter's `as_agent(agent)`; a function that is not
+            async runs in a thread. If it fails, the run of the case has the error, and the calls as far as recorded.
         agents: In place of one agent, several by their names; each answers all goldens, and the report compares them.
         observed_callback: In place of an agent, a function of a golden's input that calls functions decorated with
             `@observe`; see docs/observe.md. Components with metrics are scored in rows of their own, so `metrics` may
             be left out. A sync function is called for one golden after the other.
         trials: Number of times each golden is asked. `Report.trial_summaries` then shows how reliable the agent is, and
             intervals treat the trials of a golden as one cluster.
+        timeout: Seconds for each turn of an agent. It is then cancelled, and its run is `stopped`, with the calls as
+            far as recorded. A thread cannot be cancelled: it is left behind.
+        golden_timeout: Seconds for the whole of a golden, all its turns.
         cluster: Path of the field of a recorded case that says which cases are repetitions of one another, such as
             `metadata.task`.
         results: File to which each case (of files, each part) is written with its results, without secrets: JSON
@@ -124,6 +129,8 @@ async def evaluate_async(
     agents: Mapping[str, AgentCallable] | None = None,
     observed_callback: App | None = None,
     trials: int | None = None,
+    timeout: float | None = None,
+    golden_timeout: float | None = None,
     cluster: str | None = None,
     results: Target | None = None,
     resume: bool | Resume = False,
@@ -135,7 +142,7 @@ async def evaluate_async(
     gate: Gate | None = None,
     show_progress: bool | None = None,
 ) -> Report:
-    """Do what `evaluate` does, inside a running event loop; files are evaluated in a thread.
+    """Do what `evaluate` does, inside a running event loop of asyncio; files are evaluated in a thread.
 
     Cancelling it prints nothing; `partial_report` extracts the report of the completed cases from the `CancelledError`.
 
@@ -168,13 +175,18 @@ def partial_report(stopped: BaseException) -> Report | None:
         >>> from toolgrade.evaluation import partial_report
         >>> async def agent(question, conversation):
         ...     if question == "Weather in Rome?":
-        ...         raise asyncio.CancelledError  # as a timeout does; Ctrl-C raises KeyboardInterrupt
+        ...         evaluating.cancel()  # as a timeout around the evaluation does; Ctrl-C raises KeyboardInterrupt
         ...     return Run(input=question, actual_output="Sunny.")
         >>> goldens = [Golden(id=city, input=f"Weather in {city}?") for city in ("Paris", "Rome")]
-        >>> try:
-        ...     report = asyncio.run(evaluate_async(goldens=goldens, agent=agent, metrics=[ToolErrorRate()]))
-        ... except asyncio.CancelledError as stopped:
-        ...     report = partial_report(stopped)
+        >>> async def main():
+        ...     global evaluating
+        ...     evaluation = evaluate_async(goldens=goldens, agent=agent, metrics=[ToolErrorRate()], max_concurrency=1)
+        ...     evaluating = asyncio.create_task(evaluation)
+        ...     try:
+        ...         return await evaluating
+        ...     except asyncio.CancelledError as stopped:
+        ...         return partial_report(stopped)
+        >>> report = asyncio.run(main())
         >>> print(report.interrupted, [case.name for case in report.cases])
         True ['Paris']
     """

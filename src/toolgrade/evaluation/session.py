@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from toolgrade._internal.sync_bridge import run_interruptible
+from toolgrade._internal.sync_bridge import call_in_thread, is_async, run_interruptible
 from toolgrade._internal.text import unique_labels
 from toolgrade.agents import AgentCallable, run_golden
 from toolgrade.cases import AnyCase
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 import inspect
 from collections.abc import Iterator
-from functools import partial
+from contextlib import nullcontext
 from typing import NamedTuple, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
@@ -104,22 +104,27 @@ def recorded_source(
 
 
 def agent_source(
-    goldens: Sequence[Golden], metrics: Sequence[MetricLike], agents: Mapping[str | None, AgentCallable]
+    goldens: Sequence[Golden],
+    metrics: Sequence[MetricLike],
+    agents: Mapping[str | None, AgentCallable],
+    limit: float | None,
 ) -> Source:
-    """Return the source of goldens that agents answer; a single one has no name."""
+    """Return the source of goldens that agents answer in at most `limit` seconds; a single agent has no name."""
 
     async def prepare(unit: CaseKey) -> Sequence[Pending]:
-        case = await run_golden(goldens[unit.place], agents[unit.agent])
+        case = await run_golden(goldens[unit.place], agents[unit.agent], limit)
         return [Pending(case, metrics, no_golden=NO_EXPECTATION)]
 
     return Source(goldens, prepare, agents=list(agents))
 
 
-def app_source(goldens: Sequence[Golden], metrics: Sequence[MetricLike], app: ObservedApp) -> Source:
+def app_source(
+    goldens: Sequence[Golden], metrics: Sequence[MetricLike], app: ObservedApp, limit: float | None
+) -> Source:
     """Return the source of goldens that an app of observed functions answers; its components are measured too."""
 
     async def prepare(unit: CaseKey) -> Sequence[Pending]:
-        return await app.ask(goldens[unit.place], unit.place, metrics)
+        return await app.ask(goldens[unit.place], unit.place, metrics, limit)
 
     return Source(goldens, prepare)
 
@@ -363,33 +368,39 @@ class ObservedApp:
                     going.answer(answer)
             except Exception:  # noqa: BLE001, S110 - the run has it
                 pass
-        self._recorders[recorder.last_run.run_id] = recorder
-        return recorder.last_run
+            finally:
+                run = conversation.unfinished = recorder.last_run
+                self._recorders[run.run_id] = recorder
+        return run
 
-    async def ask(self, golden: Golden, place: int, metrics: Sequence[MetricLike]) -> list[Pending]:
+    async def ask(
+        self, golden: Golden, place: int, metrics: Sequence[MetricLike], limit: float | None
+    ) -> list[Pending]:
         """Ask the golden at position `place`; return the case of its whole answer, then those of its components.
 
-        `metrics` are those of the whole answer. Without any, it is left out where there are components and no error.
+        `metrics` are those of the whole answer. Without any, it is left out where there are components and the run
+        ended well. The time that a sync app waits for its turn is not part of `limit`.
         """
-        case = await run_golden(golden, self.answer)
+        loop = asyncio.get_running_loop()
+        async with nullcontext() if is_async(self._app) else self._turns.setdefault(loop, asyncio.Lock()):
+            case = await run_golden(golden, self.answer, limit)
         run = case.run
         recorder = None if run is None else self._recorders.pop(run.run_id, None)
         if run is None or recorder is None:
             return [Pending(case, metrics, no_golden=NO_EXPECTATION)]
         expectations = _expectations(golden)
         pending = list(_component_cases(recorder, expectations, golden.id or f"#{place + 1}"))
-        if metrics or not pending or run.status is RunStatus.ERROR:
+        if metrics or not pending or run.status is not RunStatus.OK:
             whole = recorder.test_case_with(case, expectations)
             pending.insert(0, Pending(whole, metrics, no_golden=NO_EXPECTATION))
         return pending
 
     async def _called(self, question: str) -> tuple[object, Exception | None]:
-        if _is_async(self._app):
-            answer = self._app(question)
+        if is_async(self._app):
+            answer: object = self._app(question)
         else:
-            async with self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
-                answer, error = await asyncio.to_thread(_call, self._app, question)
-            if error is not None:
+            answer, error = await call_in_thread(_call, self._app, question)
+            if isinstance(error, Exception):
                 return None, error
         if inspect.isasyncgen(answer):
             answer = join_pieces([piece async for piece in answer])
@@ -411,17 +422,7 @@ def _component_cases(recorder: ObserveRecorder, expectations: dict[str, Any], go
         yield Pending(component, cast("tuple[MetricLike, ...]", part.of.metrics), part.of)
 
 
-def _is_async(app: Callable[..., object]) -> bool:
-    """Return whether calling the app returns an awaitable or an async generator."""
-    plain = inspect.isroutine(app) or isinstance(app, partial)
-    called: object = app if plain else type(app).__call__
-    return inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called)
-
-
-def _call(app: Callable[[str], object], question: str) -> tuple[object, Exception | None]:
-    """Call an app in a thread; an exception is returned, since a future cannot hold a StopIteration."""
-    try:
-        answer = app(question)
-        return (join_pieces(list(answer)) if inspect.isgenerator(answer) else answer), None
-    except Exception as error:  # noqa: BLE001 - raised where it is awaited
-        return None, error
+def _call(app: Callable[[str], object], question: str) -> object:
+    """Call an app, and join the pieces of a generator in the same thread."""
+    answer = app(question)
+    return join_pieces(list(answer)) if inspect.isgenerator(answer) else answer

@@ -19,8 +19,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
 from toolgrade._internal.message_content import object_of, text_of
+from toolgrade._internal.text import error_text
 from toolgrade.capture import Sink
-from toolgrade.capture.observation.spans import error_text, guarded
+from toolgrade.capture.observation.spans import guarded
 from toolgrade.live.mcp_session import McpSession
 from toolgrade.live.recorder import SpanFields, TraceRecorder
 

@@ -23,9 +23,11 @@ from typing import Any, ClassVar, Final
 
 from toolgrade._internal.json import to_json_value
 from toolgrade._internal.lazy_imports import import_extra
+from toolgrade._internal.sync_bridge import call
+from toolgrade._internal.text import error_text
 from toolgrade.agents import AgentCallable, Conversation
 from toolgrade.capture import Sink
-from toolgrade.capture.observation.spans import error_text, guarded
+from toolgrade.capture.observation.spans import guarded
 from toolgrade.capture.recorder import DEFAULT_LIMIT
 from toolgrade.cases import Run
 from toolgrade.errors import ConfigurationError
@@ -423,12 +425,14 @@ def as_agent(
         )
         arguments = (input, conversation)[: max(1, min(2, len(required)))]
         with block as recorder:
-            return await _run_below(recorder, function, arguments)
+            return await _run_below(recorder, conversation, function, arguments)
 
     return ask
 
 
-async def _run_below(recorder: SpanRecorder, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Run:
+async def _run_below(
+    recorder: SpanRecorder, conversation: Conversation, function: Callable[..., Any], arguments: tuple[Any, ...]
+) -> Run:
     """Call a function in a trace of its own and return its run."""
     api, ids = _package("trace"), _package("sdk.trace.id_generator").RandomIdGenerator()
     context = api.SpanContext(
@@ -436,24 +440,21 @@ async def _run_below(recorder: SpanRecorder, function: Callable[..., Any], argum
     )
     trace_id, span_id = f"{context.trace_id:032x}", f"{context.span_id:016x}"
     recorder.only = trace_id
-    begun, error, result = time.time_ns(), None, None
+    begun = time.time_ns()
+
+    def run(result: object, error: BaseException | None) -> Run:
+        text = None if error is None else error_text(error)
+        answer = {"actual_output": result} if isinstance(result, str) else {}
+        attributes = {INPUT: arguments[0], **({OUTPUT: result} if answer else {})}
+        times = begun, time.time_ns()
+        below = recorder.run_below(span_fields(trace_id, span_id, None, "as_agent", times, attributes, error=text))
+        return below.model_copy(update={"input": arguments[0], **answer})
+
     # The span is not recorded, so that no exporter of the program gets to see it.
     with api.use_span(api.NonRecordingSpan(context)):
         try:
-            if inspect.iscoroutinefunction(function):
-                result = await function(*arguments)
-            else:
-                result = await asyncio.to_thread(function, *arguments)
-                if inspect.isawaitable(result):
-                    result = await result
-        except Exception as raised:  # noqa: BLE001 - the error is part of the run
-            error = error_text(raised)
-    attributes = {INPUT: arguments[0]}
-    if isinstance(result, str):
-        attributes[OUTPUT] = result
-    times = begun, time.time_ns()
-    run = recorder.run_below(span_fields(trace_id, span_id, None, "as_agent", times, attributes, error=error))
-    changes: dict[str, Any] = {"input": arguments[0]}
-    if isinstance(result, str):
-        changes["actual_output"] = result
-    return run.model_copy(update=changes)
+            result, error = await call(function, *arguments)
+        except asyncio.CancelledError as cancelled:
+            conversation.unfinished = run(None, cancelled)
+            raise
+    return run(result, error)

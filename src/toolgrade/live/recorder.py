@@ -13,9 +13,8 @@ from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from toolgrade._internal.json import within_limits
-from toolgrade._internal.text import plural
+from toolgrade._internal.text import error_text, plural
 from toolgrade.capture import RunBuilder, RunRecorder, Sink
-from toolgrade.capture.observation.spans import error_text
 from toolgrade.capture.recorder import DEFAULT_LIMIT
 from toolgrade.cases import Run
 from toolgrade.errors import ConfigurationError

@@ -34,6 +34,7 @@ from typing import Any, Final, ParamSpec, TypeAlias, TypeVar, overload
 
 from toolgrade._internal.json import JsonObject
 from toolgrade._internal.model import drop_none
+from toolgrade._internal.text import error_text
 from toolgrade.calls import ToolCall, ToolCallType, ToolSpec
 from toolgrade.capture.builder import RunBuilder
 from toolgrade.capture.observation.spans import (
@@ -42,7 +43,6 @@ from toolgrade.capture.observation.spans import (
     ObservedSpan,
     begin_span,
     current_span,
-    error_text,
     guarded,
 )
 from toolgrade.capture.records import Key, Request

@@ -22,6 +22,7 @@ from uuid import uuid4
 
 from toolgrade._internal.json import JsonObject, json_text
 from toolgrade._internal.model import drop_none
+from toolgrade._internal.text import error_text
 from toolgrade.calls import ToolCallType, ToolSpec
 from toolgrade.capture.builder import RunBuilder
 from toolgrade.capture.input_parts import image_parts, texts_in
@@ -545,14 +546,6 @@ def observable_of(function: object) -> Observable | None:
     plain: object = function.func if isinstance(function, partial) else function
     observable = getattr(plain, "__observed__", None)
     return observable if isinstance(observable, Observable) else None
-
-
-def error_text(error: BaseException) -> str:
-    """Return `"TypeName: text"`; of an exception whose `__str__` fails, its type."""
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001 - `__str__` is foreign code
-        return type(error).__name__
 
 
 def _replace_fields(case: LLMTestCase, changes: Mapping[str, Any]) -> LLMTestCase:
