@@ -369,7 +369,10 @@ MUTANTS: dict[type[Recorder | PlainContract], list[str]] = {
     ForgetsTheTools: ["plain_run", "unknown_tool", "nested_agent"],
     RepairsArguments: ["arguments_that_are_no_object"],
     TakesErrorsForOutputs: ["raising_tool", "failed_call_asked_again", "arguments_that_the_tool_rejects"],
-    LosesUnfinishedRuns: ["raising_tool_that_ends_the_run", "model_that_crashes", "cancelled_run"],
+    LosesUnfinishedRuns: [
+        *("raising_tool_that_ends_the_run", "model_that_crashes", "cancelled_run"),
+        *("agent_that_breaks", "agent_that_is_late"),
+    ],
     TakesCancellationForFailure: ["cancelled_run"],
     RecordsTheAnswerAsACall: ["run_without_calls", "conversation"],
     ForgetsWhatWasShown: ["raising_tool"],

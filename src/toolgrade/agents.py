@@ -52,8 +52,8 @@ class Conversation:
     Attributes:
         id: The `conversation_id` of its runs.
         memory: State that an adapter stores between turns, by keys of its choice.
-        unfinished: The recorded part of a turn that was cancelled. An agent sets it before it passes the
-            `CancelledError` on, so that the calls of a turn that timed out are known.
+        unfinished: The recorded part of a turn that the agent does not return, since it was cancelled or raises. An
+            agent sets it first, so that the calls of a turn that timed out are known.
 
     Example:
         >>> import asyncio
@@ -163,35 +163,31 @@ async def _run_agent(agent: AgentCallable, question: str, limit: float | None) -
         if not asking.done():
             asking.cancel()
             await asyncio.wait({asking}, timeout=GRACE)
-    if asking.done() and not asking.cancelled():
-        run = asking.result()
-        if not is_late:
-            return run
-    else:
-        run = _unknown_run(question, conversation, "")
+    run = asking.result() if asking.done() and not asking.cancelled() else None
+    if run is not None and not is_late:
+        return run
+    conversation.unfinished = conversation.unfinished or run
     error = f"TimeoutError: no answer within {limit:g} s" if is_late else "CancelledError"
-    changes = {"status": RunStatus.STOPPED, "error": error, "actual_output": None}
-    return (conversation.unfinished or run).model_copy(update=changes)
+    return _broken_run(question, conversation, RunStatus.STOPPED, error)
 
 
 async def _answer(agent: AgentCallable, question: str, conversation: Conversation) -> Run:
-    """Return the run of an agent; if it raises or returns something else, a run with the error and unknown calls."""
+    """Return the run of an agent; if it raises or returns something else, a run with the error."""
     result, error = await call(agent, question, conversation)
-    if error is not None:
-        return _unknown_run(question, conversation, error_text(error))
-    if not isinstance(result, Run):
-        return _unknown_run(question, conversation, f"the agent must return a Run, got {type(result).__name__}")
-    return result
+    if error is None and isinstance(result, Run):
+        return result
+    text = f"the agent must return a Run, got {type(result).__name__}" if error is None else error_text(error)
+    return _broken_run(question, conversation, RunStatus.ERROR, text)
 
 
-def _unknown_run(question: str, conversation: Conversation, error: str) -> Run:
-    return Run(
+def _broken_run(question: str, conversation: Conversation, status: RunStatus, error: str) -> Run:
+    """Return the run of an agent that did not return one, with unknown calls unless it has stored them."""
+    run = conversation.unfinished or Run(
         input=question,
-        status=RunStatus.ERROR,
-        error=error,
         conversation_id=conversation.id,
         warnings=["the agent failed without a run, so its calls are unknown"],
     )
+    return run.model_copy(update={"status": status, "error": error, "actual_output": None})
 
 
 def _case(golden: Golden, run: Run) -> LLMTestCase:

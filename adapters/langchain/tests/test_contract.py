@@ -26,11 +26,12 @@ from pydantic import BaseModel
 
 from programs import check_programs
 from recorder_blocks import RecorderBlocks
+from toolgrade.agents import AgentCallable
 from toolgrade.capture import JsonlSink
 from toolgrade.cases import ConversationalTestCase, MLLMImage, Run
 from toolgrade.testing import AdapterContract, AgentTool, HandOff, Recorded, Scene, Step, ToolDouble
 from toolgrade.testing.tool_doubles import ADD
-from toolgrade_langchain import ToolCallRecorder, record
+from toolgrade_langchain import ToolCallRecorder, as_agent, record
 
 try:  # the agent of langchain 1.0
     from langchain.agents import create_agent
@@ -358,6 +359,10 @@ class TestContract(AdapterContract):
         recorder = ToolCallRecorder()
         state = agent(scene).invoke({"messages": [*messages, *inputs(scene)["messages"]]}, {"callbacks": [recorder]})
         return Recorded(recorder.run, answer=answer_of(state))
+
+    def as_agent(self, scene: Scene) -> AgentCallable:
+        """The agent for `evaluate`."""
+        return as_agent(agent(scene))
 
     def run_attached_twice(self, scene: Scene) -> Sequence[Run]:
         """Play a scene inside `record()`, with its recorder bound to the agent and passed to it, twice, as well."""

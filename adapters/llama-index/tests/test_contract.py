@@ -34,6 +34,7 @@ from pydantic import BaseModel
 
 from programs import FEATURES, check_programs
 from recorder_blocks import RecorderBlocks
+from toolgrade.agents import AgentCallable
 from toolgrade.capture import JsonlSink
 from toolgrade.cases import ConversationalTestCase, MLLMImage, Run
 from toolgrade.testing import (
@@ -46,7 +47,7 @@ from toolgrade.testing import (
     ScriptedModel,
     ToolDouble,
 )
-from toolgrade_llama_index import ToolCallRecorder, record, runs_from_events
+from toolgrade_llama_index import ToolCallRecorder, as_agent, record, runs_from_events
 
 _NO_SUSPENSION = "before workflows 2, a tool that waits is not suspended"
 
@@ -212,6 +213,10 @@ class TestContract(AdapterContract):
                 await asyncio.sleep(0.05)
                 return Recorded(rec.last_run, error=as_raised(error))
             return Recorded(rec.last_run, answer=answer)
+
+    def as_agent(self, scene: Scene) -> AgentCallable:
+        """The agent for `evaluate`."""
+        return as_agent(workflow(scene))
 
     async def astream(self, scene: Scene) -> Recorded:
         """Play a scene, and read what its model says as it says it."""

@@ -22,11 +22,12 @@ from pydantic import BaseModel
 import programs
 from programs import Program, check_programs, random_program
 from recorder_blocks import RecorderBlocks
+from toolgrade.agents import AgentCallable
 from toolgrade.capture import JsonlSink
 from toolgrade.cases import ConversationalTestCase, MLLMImage, Run
 from toolgrade.testing import AdapterContract, AgentTool, AskFor, NotSupportedError, Recorded, Scene, ToolDouble
 from toolgrade.testing.tool_doubles import PICTURE
-from toolgrade_openai_agents import record, run_from_result
+from toolgrade_openai_agents import as_agent, record, run_from_result
 
 
 class Total(BaseModel):
@@ -136,6 +137,10 @@ class TestContract(AdapterContract):
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever ends the agent is returned
                 return Recorded(recorder.last_run, error=error)
             return Recorded(recorder.last_run, answer=answer_of(result))
+
+    def as_agent(self, scene: Scene) -> AgentCallable:
+        """The agent for `evaluate`."""
+        return as_agent(agent(scene), run_config=self.run_config)
 
     def run(self, scene: Scene) -> Recorded:
         """Play a scene with `Runner.run_sync`."""

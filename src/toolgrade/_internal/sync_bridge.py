@@ -61,7 +61,7 @@ def run_interruptible(coroutine: Coroutine[Any, Any, T]) -> T:
     previous_handler = signal.signal(signal.SIGINT, interrupt)
     try:
         try:
-            return loop.run_until_complete(task)
+            return _result(loop, task)
         except asyncio.CancelledError:
             if interrupt_count:
                 raise KeyboardInterrupt from None
@@ -77,9 +77,19 @@ def _run_in_loop(coroutine: Coroutine[Any, Any, T]) -> T:
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)  # for code that calls asyncio.get_event_loop
     try:
-        return loop.run_until_complete(coroutine)
+        return _result(loop, loop.create_task(coroutine))
     finally:
         _close(loop)
+
+
+def _result(loop: asyncio.AbstractEventLoop, task: asyncio.Task[T]) -> T:
+    """Run a loop until a task is done; `sys.exit` in another task, such as a tool's, does not stop the loop."""
+    while True:
+        try:
+            return loop.run_until_complete(task)
+        except SystemExit:  # a loop raises it at once, and then in whichever task awaits that task
+            if task.done():
+                raise
 
 
 def _close(loop: asyncio.AbstractEventLoop, interrupt_count: int = 0) -> None:

@@ -57,6 +57,7 @@ class Recording(Protocol):
         raise NotImplementedError
 
 
+_OPEN: Final = "the run had not ended when it was read"
 _GOES_ON: Final = (
     "an agent that a tool left in the background had not ended when the run ended; what it did later is not in this "
     "record"
@@ -120,9 +121,9 @@ class RunRecorder(Generic[R]):
 
     @property
     def runs(self) -> list[Run]:
-        """The stored runs, in the order in which they started; those that have not ended as observed so far."""
+        """The stored runs, in the order in which they started; one that has not ended is `stopped` so far."""
         with self._lock:
-            return [recording.run() for recording in self._recordings.values()]
+            return [self._so_far(recording) for recording in self._recordings.values()]
 
     @property
     def last_run(self) -> Run:
@@ -136,7 +137,7 @@ class RunRecorder(Generic[R]):
             newest = next(reversed(self._recordings.values()), None)
             if newest is None:
                 raise self._nothing_recorded()
-            return newest.run()
+            return self._so_far(newest)
 
     def _nothing_recorded(self) -> NothingRecordedError:
         reasons = "; ".join(["", *self.warnings[:3]])
@@ -203,6 +204,14 @@ class RunRecorder(Generic[R]):
     def _label(self) -> str | None:
         """Return the conversation of a run that starts now, `None` if the framework decides."""
         return _labels.get().get(id(self), self._conversation)
+
+    def _so_far(self, recording: R) -> Run:
+        """Return the run so far; one that is open has not ended well, such as that of a stream that nobody reads."""
+        run = recording.run()
+        if not recording.builder.is_open or run.status is not RunStatus.OK:
+            return run
+        changes = {"status": RunStatus.STOPPED, "error": _OPEN, "warnings": [*run.warnings, _OPEN]}
+        return run.model_copy(update=changes)
 
     def _add(self, recording: R) -> None:
         """Store a recording as the newest."""

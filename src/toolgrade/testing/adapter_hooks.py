@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal
 
 from toolgrade._internal.json import JsonObject, short_repr
+from toolgrade.agents import AgentCallable, Conversation
 from toolgrade.calls import CallOrigin, CallStatus, ToolCall
 from toolgrade.capture import RunBuilder
 from toolgrade.cases import ConversationalTestCase, MLLMImage, Run
@@ -218,6 +219,14 @@ class AdapterHooks:
         As in a server, where the recorder is entered at the start and requests run in contexts of their own.
         """
         raise NotSupportedError("this adapter does not implement recording of a process: override `serve`")
+
+    def as_agent(self, scene: Scene) -> AgentCallable:
+        """Return the agent that plays a scene, as `evaluate` asks it; by default it returns the run of `arun`."""
+
+        async def ask(input: str, conversation: Conversation) -> Run:  # noqa: ARG001 - the scene has the input
+            return (await self.arun(scene)).run
+
+        return ask
 
     def error_text(self, error: Exception, *, handled: bool) -> str:  # noqa: ARG002 - for those who override it
         """Return a tool's exception as `execution.error` has it; the text alone if the framework hides the exception.

@@ -19,9 +19,11 @@ from typing import TypeVar
 from unittest import SkipTest
 
 from toolgrade._internal.message_content import hash_images
+from toolgrade.agents import run_golden
 from toolgrade.calls import CallStatus
 from toolgrade.capture import conversations
 from toolgrade.cases import LLMTestCase, MLLMImage, Run, RunStatus
+from toolgrade.dataset import Golden
 from toolgrade.inputs import read_cases
 from toolgrade.testing.adapter_hooks import (
     EITHER,
@@ -51,6 +53,7 @@ from toolgrade.testing.tool_doubles import (
 )
 
 _MANY = 200
+_LIMIT = 1.0
 _OBSERVATIONS = (
     *("started", "offered", "model_used", "model_asked", "result_shown", "ended"),
     *("tool_started", "tool_ended", "tool_failed"),
@@ -210,6 +213,29 @@ class AdapterContract(AdapterHooks):
             hanging.release()
         cancelled = ExpectedCall("hang", {"x": 1}, "c2", status=CallStatus.CANCELLED, step=1, error=EITHER)
         self._check_ended("arun, cancelled", recorded, [_added("c1"), cancelled], RunStatus.STOPPED)
+
+    def test_agent_that_breaks(self) -> None:
+        """An agent whose model fails, at once or later, gives a run with that error and the calls until then."""
+        down = RuntimeError("401 invalid api key")
+        for scene, calls in ((Scene([down], [ADD]), []), (Scene([_ADD_1, down], [ADD]), [_added("c1")])):
+            run = asyncio.run(self._asked(scene))
+            require(compare_calls(calls, run.calls, "calls"), "as_agent")
+            end = (RunStatus.ERROR, "RuntimeError: 401 invalid api key", None)
+            _equal("as_agent", ("end", end, (run.status, run.error, run.actual_output)))
+
+    def test_agent_that_is_late(self) -> None:
+        """An agent that does not answer in time gives a run that says so, with the calls until then."""
+        hanging = HangingTool()
+        steps: list[StepLike] = [_ADD_1, [AskFor("hang", {"x": 1}, "c2")], "never said"]
+        try:
+            run = asyncio.run(self._asked(Scene(steps, [ADD, hanging.tool]), limit=_LIMIT))
+            has_begun = hanging.started.is_set()
+        finally:
+            hanging.release()
+        end = (RunStatus.STOPPED, f"TimeoutError: no answer within {_LIMIT:g} s", None)
+        _equal("as_agent", ("end", end, (run.status, run.error, run.actual_output)))
+        if has_begun:  # else the machine was too slow
+            _equal("as_agent", ("calls", ["add", "hang"], [call.name for call in run.calls]))
 
     def test_streamed_run(self) -> None:
         """A streamed run is recorded like any other."""
@@ -394,6 +420,11 @@ class AdapterContract(AdapterHooks):
             self._check(way, recorded, calls, answer=answer)
             runs.append((way, recorded.run))
         return runs
+
+    async def _asked(self, scene: Scene, limit: float | None = None) -> Run:
+        """Return the run of a scene as `evaluate` gets it."""
+        run = (await run_golden(Golden(input=scene.input), self.as_agent(scene), limit)).run
+        return run or Run()
 
     def _played_with_fault(self, scene: Scene, observation: str) -> Iterator[tuple[str, Recorded]]:
         played = self._played(lambda: scene)

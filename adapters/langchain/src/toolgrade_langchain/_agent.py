@@ -8,7 +8,8 @@ from typing import Any, Final
 from langchain_core.messages import HumanMessage
 
 from toolgrade.agents import AgentCallable, Conversation
-from toolgrade.cases import Run
+from toolgrade.cases import Run, RunStatus
+from toolgrade_langchain._errors import error_text, status_of
 from toolgrade_langchain._recorder import record
 
 _MESSAGES: Final = "langchain.messages"
@@ -53,15 +54,24 @@ def as_agent(
         run_config["configurable"] = {"thread_id": conversation.id, **(run_config.get("configurable") or {})}
         earlier = conversation.memory.get(_MESSAGES, []) if remembers else []
         inputs = {"messages": [*earlier, HumanMessage(input)]} if to_input is None else to_input(input)
+        failure: Exception | None = None
         with record(conversation=conversation.id) as recorder:
             try:
                 state = await agent.ainvoke(inputs, run_config)
-            except Exception:
+            except Exception as error:
                 if not recorder.runs:
                     raise
+                failure = error
+            except BaseException:
+                conversation.unfinished = next(reversed(recorder.runs), None)
+                raise
             else:
                 if remembers and isinstance(state, Mapping) and isinstance(state.get("messages"), list):
                     conversation.memory[_MESSAGES] = state["messages"]
-        return recorder.last_run
+        run = recorder.last_run
+        if failure is not None and run.status is RunStatus.OK:  # raised around the run
+            changes = {"status": status_of(failure), "error": error_text(failure), "actual_output": None}
+            run = run.model_copy(update=changes)
+        return run
 
     return ask

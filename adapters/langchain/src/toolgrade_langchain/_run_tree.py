@@ -147,11 +147,7 @@ class CallbackRecording:
     def run(self) -> Run:
         """Return the run so far."""
         if self.cached_run is None:
-            run = self.builder.build()
-            if self.builder.is_open:
-                warnings = [*run.warnings, "the run had not ended when it was read"]
-                run = run.model_copy(update={"status": RunStatus.STOPPED, "warnings": warnings})
-            self.cached_run = run
+            self.cached_run = self.builder.build()
         return self.cached_run
 
 

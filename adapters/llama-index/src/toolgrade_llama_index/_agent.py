@@ -8,7 +8,8 @@ from llama_index.core.memory import ChatMemoryBuffer
 
 from toolgrade.agents import AgentCallable, Conversation
 from toolgrade.cases import Run
-from toolgrade_llama_index._run_case import run_case
+from toolgrade_llama_index._recorder import record
+from toolgrade_llama_index._run_case import recorded_run
 
 _MEMORY: Final = "llama_index.memory"
 _TOKEN_LIMIT: Final = 1_000_000_000
@@ -48,8 +49,11 @@ def as_agent(agent: Any, **options: Any) -> AgentCallable:
         if shares_memory:
             memory = ChatMemoryBuffer.from_defaults(token_limit=_TOKEN_LIMIT)
             run_options["memory"] = conversation.memory.setdefault(_MEMORY, memory)
-        case = await run_case(agent, input, **run_options)
-        run = case.run or Run(input=input)
-        return run.model_copy(update={"conversation_id": conversation.id})
+        recorder = record(conversation=conversation.id)
+        try:
+            return await recorded_run(recorder, agent, input, **run_options)
+        except BaseException:
+            conversation.unfinished = next(iter(recorder.runs), None)
+            raise
 
     return ask

@@ -10,11 +10,10 @@ from typing import Any, Final
 
 from llama_index.core.workflow import Event, HumanResponseEvent, InputRequiredEvent
 
-from toolgrade.capture import RunBuilder
-from toolgrade.cases import LLMTestCase, RunStatus
+from toolgrade.cases import LLMTestCase, Run, RunStatus
 from toolgrade.expect import ExpectedTools
 from toolgrade_llama_index._errors import error_text, status_of
-from toolgrade_llama_index._recorder import record
+from toolgrade_llama_index._recorder import ToolCallRecorder, record
 
 _PATIENCE: Final = 0.5
 """Seconds to wait for what should come at once."""
@@ -75,27 +74,44 @@ async def run_case(
         >>> ToolCorrectnessMetric().measure(case).reason
         '1 matched / 1 expected = 1 (passed at 0.5).'
     """
+    run = await recorded_run(
+        record(), agent, question, timeout=timeout, on_event=on_event, human=human, input_key=input_key, **options
+    )
+    return run.to_test_case(expected_tools=expected_tools, expected_output=expected_output, id=id, name=name)
+
+
+async def recorded_run(
+    recorder: ToolCallRecorder,
+    agent: Any,
+    question: str,
+    *,
+    timeout: float | None = None,
+    on_event: Callable[[Event], object] | None = None,
+    human: Callable[[InputRequiredEvent], object] | None = None,
+    input_key: str | None = None,
+    **options: Any,
+) -> Run:
+    """Return the run of a question to an agent, as `run_case` asks it; the recorder is entered here."""
     failure: BaseException | None = None
-    with record() as rec:
+    with recorder:
         try:
             handler = agent.run(**{input_key or _input_key(agent): question}, **options)
-            listener = _Listener(handler, on_event, human, rec.is_idle)
+            listener = _Listener(handler, on_event, human, recorder.is_idle)
             failure = await _outcome(handler, timeout, listener)
         except _CallbackError as error:
             raise error.error from None
         except Exception as error:  # noqa: BLE001 - a run that does not even begin has failed too
             failure = error
-    run = next(iter(rec.runs), None)
+    run = next(iter(recorder.runs), None)
+    if run is None and failure is None:
+        return recorder.last_run  # raises why there is none
     if run is None:  # the run did not even begin
-        builder = RunBuilder()
-        builder.started(question)
-        builder.ended()
-        run = builder.build()
+        run = Run(input=question, calls=[])
     if isinstance(failure, _TimeoutError):
         run = run.model_copy(update={"status": RunStatus.STOPPED, "error": str(failure), "actual_output": None})
     elif failure is not None and run.status is RunStatus.OK:
         run = run.model_copy(update={"status": status_of(failure), "error": error_text(failure), "actual_output": None})
-    return run.to_test_case(expected_tools=expected_tools, expected_output=expected_output, id=id, name=name)
+    return run
 
 
 class _CallbackError(Exception):

@@ -56,6 +56,9 @@ def as_agent(agent: Any, **options: Any) -> AgentCallable:
             except Exception:
                 if not recorder.runs:
                     raise
+            except BaseException:
+                conversation.unfinished = next(reversed(recorder.runs), None)
+                raise
             else:
                 memory[_ITEMS], memory[_AGENT] = result.to_input_list(), result.last_agent
         return recorder.last_run

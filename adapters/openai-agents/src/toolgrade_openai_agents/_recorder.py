@@ -88,7 +88,7 @@ class Recorder(RunRecorder[RunnerRecording]):
         They are not among `runs`. Runs that a tool began are the `children` of its call.
         """
         with self._lock:
-            return [recording.run() for recording in self._inner]
+            return [self._so_far(recording) for recording in self._inner]
 
     def run_for(self, result: Any) -> Run:
         """Return the recorded run of a result of `Runner.run`, `run_sync` or `run_streamed`, or of the SDK's exception.
@@ -106,7 +106,7 @@ class Recorder(RunRecorder[RunnerRecording]):
                     f"this recorder holds no run of the given {type(result).__name__}: {self.how_to_attach}; runs that "
                     "it passed to a sink or returned from pop() are no longer there"
                 )
-            return recording.run()
+            return self._so_far(recording)
 
     def pop(self) -> list[Run]:
         """Return the runs that have ended and forget them and their inner runs; open runs stay."""

@@ -129,12 +129,12 @@ def has_answer(result: Any) -> bool:
     return getattr(result, "final_output", None) is not None or bool(getattr(result, "interruptions", None))
 
 
-def stop_reason(result: Any) -> str | None:
-    """Return why a streamed run stopped that neither answered nor raised; `None` if that cannot be seen."""
+def stop_reason(result: Any) -> str:
+    """Return why a streamed run stopped that neither answered nor raised."""
     turns, limit = getattr(result, "current_turn", None), getattr(result, "max_turns", None)
     if isinstance(turns, int) and isinstance(limit, int) and turns > limit:
         return f"MaxTurnsExceeded: Max turns ({limit}) exceeded"
-    return None
+    return "the stream was left before its end"
 
 
 def guardrail_texts(result: Any) -> set[str]:
