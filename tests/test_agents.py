@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
+import inspect
+import threading
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -235,3 +240,377 @@ def test_invalid_arguments_are_refused(options: dict[str, Any], message: str) ->
     """Obvious mistakes raise before the agent is called."""
     with pytest.raises(ConfigurationError, match=message):
         evaluate(**{"goldens": [golden("a")], "agent": looks_up, "metrics": [METRIC], **options})
+
+
+# Forms of agents
+
+
+def looks_up_at_once(question: str, conversation: Conversation) -> Run:
+    """An agent that is not async."""
+    return Run(input=question, actual_output="found", calls=[LOOKUP], conversation_id=conversation.id)
+
+
+class Agent:
+    """Agents that are objects and methods."""
+
+    async def __call__(self, question: str, conversation: Conversation) -> Run:
+        """Answer."""
+        return await looks_up(question, conversation)
+
+    async def method(self, question: str, conversation: Conversation) -> Run:
+        """Answer."""
+        return await looks_up(question, conversation)
+
+    def at_once(self, question: str, conversation: Conversation) -> Run:
+        """Answer."""
+        return looks_up_at_once(question, conversation)
+
+
+async def with_options(model: str, question: str, conversation: Conversation) -> Run:
+    """An agent of which `partial` fixes a part."""
+    assert model == "m"
+    return await looks_up(question, conversation)
+
+
+def decorated(function: Any) -> Any:
+    """Pass all arguments on."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **options: Any) -> Any:
+        return function(*args, **options)
+
+    return wrapper
+
+
+def adapted(function: Any) -> Any:
+    """Make an agent of a function of the question alone."""
+
+    @functools.wraps(function)
+    def wrapper(question: str, conversation: Conversation) -> Any:
+        return function(question, conversation=conversation)
+
+    return wrapper
+
+
+async def of_the_question(question: str, *, conversation: Conversation | None = None) -> Run:
+    """An agent that `adapted` can call."""
+    return await looks_up(question, conversation or Conversation())
+
+
+FORMS: dict[str, Any] = {
+    "object": Agent(),
+    "method": Agent().method,
+    "sync-method": Agent().at_once,
+    "sync": looks_up_at_once,
+    "sync-that-returns-a-coroutine": lambda *arguments: Agent().method(*arguments),
+    "partial": functools.partial(with_options, "m"),
+    "partial-of-an-object": functools.partial(Agent()),
+    "decorated": decorated(looks_up),
+    "decorated-sync": decorated(looks_up_at_once),
+    "decorated-method": decorated(Agent().method),
+    "adapted": adapted(of_the_question),
+}
+
+
+@pytest.mark.parametrize("agent", FORMS.values(), ids=FORMS)
+def test_every_form_of_agent_is_asked(agent: Any) -> None:
+    """Objects, methods, partials and decorated functions, async or not, with `agent` and with `agents`."""
+    goldens = [golden(str(number)) for number in range(5)]
+
+    for options in ({"agent": agent}, {"agents": {"one": agent}}):
+        report = evaluate(goldens=goldens, metrics=[METRIC], **options)
+        assert [case.results[0].score for case in report.cases] == [1] * 5
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [
+        lambda question: Run(input=question),
+        decorated(lambda question: Run(input=question)),
+        of_the_question,
+        functools.partial(with_options, "m", "a"),
+        with_options,
+    ],
+    ids=["one", "decorated", "keyword", "partial", "three"],
+)
+def test_an_agent_with_other_parameters_is_refused(agent: Any) -> None:
+    """Before any agent is asked."""
+    asked: list[str] = []
+
+    async def other(question: str, conversation: Conversation) -> Run:
+        asked.append(question)
+        return await looks_up(question, conversation)
+
+    with pytest.raises(ConfigurationError, match=r"agent must be .* got one that takes \(.*\); give it the"):
+        evaluate(goldens=[golden("a")], agent=agent, metrics=[METRIC])
+    with pytest.raises(ConfigurationError, match=r"agents\['bad'\] must be a function"):
+        evaluate(goldens=[golden("a")], agents={"good": other, "bad": agent}, metrics=[METRIC])
+    assert asked == []
+
+
+def test_sync_agents_run_side_by_side_in_the_context_of_the_caller() -> None:
+    """As many as `max_concurrency`, which may be more than the loop has threads."""
+    together = threading.Barrier(40)
+    release.set("1.2")
+    seen: list[str] = []
+
+    def meets(question: str, conversation: Conversation) -> Run:
+        together.wait(60)
+        seen.append(release.get())
+        release.set("changed")
+        return looks_up_at_once(question, conversation)
+
+    report = evaluate(
+        goldens=[golden(str(number)) for number in range(40)], agent=meets, metrics=[METRIC], max_concurrency=40
+    )
+
+    assert report.summaries[0].mean == 1
+    assert seen == ["1.2"] * 40
+    assert release.get() == "1.2"
+
+
+release: ContextVar[str] = ContextVar("release")
+
+
+# Agents that break
+
+
+class UnreadableError(Exception):
+    """An exception that cannot be read."""
+
+    def __str__(self) -> str:
+        """Fail."""
+        raise ValueError("no text")
+
+
+class GroupError(Exception):
+    """A group as of Python 3.11; the newest name is what counts."""
+
+    def __init__(self, *exceptions: Exception) -> None:
+        """Hold the exceptions."""
+        super().__init__(f"unhandled errors in a TaskGroup ({len(exceptions)} sub-exceptions)")
+        self.exceptions = exceptions
+
+
+Group = type("BaseExceptionGroup", (GroupError,), {})
+BREAKS: list[tuple[str, BaseException, str, str]] = [
+    ("key", PermissionError("401 invalid api key"), "error", "PermissionError: 401 invalid api key"),
+    (
+        "lines",
+        ValueError("1 validation error\n  field\n    missing"),
+        "error",
+        "ValueError: 1 validation error field missing",
+    ),
+    ("empty", TimeoutError(), "error", "TimeoutError"),
+    ("unreadable", UnreadableError(), "error", "UnreadableError"),
+    ("exit", SystemExit(0), "error", "SystemExit: 0"),
+    ("cancelled", asyncio.CancelledError(), "stopped", "CancelledError"),
+    ("group", Group(Group(KeyError("a"))), "error", "KeyError: 'a'"),
+]
+
+
+@pytest.mark.parametrize("way", ["async", "inner task"])
+@pytest.mark.parametrize(("error", "status", "text"), [row[1:] for row in BREAKS], ids=[row[0] for row in BREAKS])
+def test_what_an_agent_raises_is_the_error_of_its_run(way: str, error: BaseException, status: str, text: str) -> None:
+    """On one line, with unknown calls; the other goldens are scored."""
+
+    async def raises() -> None:
+        raise error
+
+    async def breaks(question: str, conversation: Conversation) -> Run:
+        if question == "bad":
+            await (asyncio.ensure_future(raises()) if way == "inner task" else raises())
+        return await looks_up(question, conversation)
+
+    report = evaluate(goldens=[golden("a"), golden("bad"), golden("b")], agent=breaks, metrics=[METRIC])
+
+    first, bad, last = (case.case for case in report.cases)
+    assert (first.tools_called, last.tools_called) == ([LOOKUP], [LOOKUP])
+    assert (bad.run.status.value, bad.run.error, bad.tools_called) == (status, text, None)
+    assert bad.run.input == "bad"
+    assert bad.run.conversation_id
+
+
+SYNC_BREAKS = [("stop", StopIteration(3), "error", "StopIteration: 3"), *BREAKS[:5], BREAKS[-1]]
+
+
+@pytest.mark.parametrize(
+    ("error", "text"), [(row[1], row[3]) for row in SYNC_BREAKS], ids=[row[0] for row in SYNC_BREAKS]
+)
+def test_what_a_sync_agent_raises_is_the_error_of_its_run(error: BaseException, text: str) -> None:
+    """As for an async one."""
+
+    def breaks(_question: str, _conversation: Conversation) -> Run:
+        raise error
+
+    (case,) = evaluate(goldens=[golden("a")], agent=breaks, metrics=[METRIC]).cases
+
+    assert (case.case.run.status.value, case.case.run.error) == ("error", text)
+    assert case.case.tools_called is None
+
+
+@pytest.mark.parametrize("answer", [None, "found", [LOOKUP], LLMTestCase(tools_called=[])], ids=repr)
+def test_what_is_no_run_is_an_error(answer: Any) -> None:
+    """Of an async agent and of one that is not; the calls are unknown."""
+
+    async def answers(_question: str, _conversation: Conversation) -> Any:
+        return answer
+
+    for agent in (answers, lambda _question, _conversation: answer):
+        (case,) = evaluate(goldens=[golden("a")], agent=agent, metrics=[METRIC]).cases
+        assert case.case.run.error == f"the agent must return a Run, got {type(answer).__name__}"
+        assert case.case.tools_called is None
+
+
+# Agents that are late
+
+
+LATE = 0.05
+TIMED_OUT = ("stopped", "TimeoutError: no answer within 0.05 s")
+
+
+@pytest.fixture
+def _short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolgrade.agents.GRACE", 0.01)
+    monkeypatch.setattr("toolgrade._internal.sync_bridge.GRACE", 0.01)
+
+
+async def sleeps(_question: str, _conversation: Conversation) -> Run:
+    """Sleep forever, and be cancelled."""
+    await asyncio.sleep(600)
+    raise AssertionError
+
+
+async def stores_its_calls(question: str, conversation: Conversation) -> Run:
+    """Sleep forever, and store what was recorded."""
+    try:
+        return await sleeps(question, conversation)
+    except BaseException:
+        conversation.unfinished = Run(input=question, calls=[LOOKUP])
+        raise
+
+
+async def answers_late(question: str, conversation: Conversation) -> Run:
+    """Answer when it is cancelled."""
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.sleep(600)
+    return await looks_up(question, conversation)
+
+
+async def fails_late(question: str, conversation: Conversation) -> Run:
+    """Fail when it is cancelled."""
+    try:
+        return await sleeps(question, conversation)
+    except asyncio.CancelledError:
+        raise OSError("connection is closed") from None
+
+
+async def never_ends(_question: str, _conversation: Conversation) -> Run:
+    """Ignore every cancellation."""
+    while True:
+        try:
+            await asyncio.sleep(600)
+        except asyncio.CancelledError:
+            continue
+
+
+def blocks(_question: str, _conversation: Conversation) -> Run:
+    """Block a thread, longer than the test."""
+    threading.Event().wait(600)
+    raise AssertionError
+
+
+async def blocks_a_thread_of_the_loop(_question: str, _conversation: Conversation) -> Run:
+    """Wait for a thread that does not end before the test."""
+    await asyncio.to_thread(stop.wait, 600)
+    raise AssertionError
+
+
+stop = threading.Event()
+LATE_AGENTS = [
+    (sleeps, None),
+    (stores_its_calls, [LOOKUP]),
+    (answers_late, [LOOKUP]),
+    (fails_late, None),
+    (never_ends, None),
+    (blocks, None),
+    (blocks_a_thread_of_the_loop, None),
+]
+
+
+@pytest.mark.usefixtures("_short_grace")
+@pytest.mark.parametrize("option", ["timeout", "golden_timeout"])
+@pytest.mark.parametrize(("late", "calls"), LATE_AGENTS, ids=[agent.__name__ for agent, _ in LATE_AGENTS])
+def test_an_agent_that_is_late_is_stopped(late: Any, calls: list[ToolCall] | None, option: str) -> None:
+    """Its run has the calls that it stored; it holds up neither the other goldens nor the end."""
+
+    async def agent(question: str, conversation: Conversation) -> Run:
+        if question != "late":
+            return await looks_up(question, conversation)
+        result = late(question, conversation)
+        return await result if inspect.isawaitable(result) else result
+
+    goldens = [golden("a"), golden("late"), golden("b")]
+    try:
+        report = evaluate(goldens=goldens, agent=late if late is blocks else agent, metrics=[METRIC], **{option: LATE})
+    finally:
+        stop.set()
+        stop.clear()
+
+    case = report.cases[1].case
+    assert (case.run.status.value, case.run.error, case.tools_called) == (*TIMED_OUT, calls)
+    assert case.actual_output is None
+    if late is not blocks:
+        assert [report.cases[index].results[0].score for index in (0, 2)] == [1, 1]
+
+
+def test_the_shorter_limit_counts() -> None:
+    """With one turn per golden, both bound the same call."""
+    for options in ({"timeout": 60, "golden_timeout": LATE}, {"timeout": LATE, "golden_timeout": 60}):
+        (case,) = evaluate(goldens=[golden("a")], agent=sleeps, metrics=[METRIC], **options).cases
+        assert (case.case.run.status.value, case.case.run.error) == TIMED_OUT
+
+
+def test_waiting_for_a_turn_is_not_part_of_the_time() -> None:
+    """Goldens that wait because of `max_concurrency` have all their time."""
+
+    async def slow(question: str, conversation: Conversation) -> Run:
+        await asyncio.sleep(0.05)
+        return await looks_up(question, conversation)
+
+    goldens = [golden(str(number)) for number in range(60)]
+    report = evaluate(goldens=goldens, agent=slow, metrics=[METRIC], timeout=2, max_concurrency=1)
+
+    assert report.summaries[0].mean == 1
+
+
+@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), True, "30"])
+def test_a_limit_must_be_seconds(value: Any) -> None:
+    """Before the agent is asked."""
+    for name in ("timeout", "golden_timeout"):
+        with pytest.raises(ConfigurationError, match=f"{name} must be a positive number of seconds, got"):
+            evaluate(goldens=[golden("a")], agent=looks_up, metrics=[METRIC], **{name: value})
+
+
+def test_a_limit_needs_an_agent() -> None:
+    """Recorded cases have their answers."""
+    with pytest.raises(ConfigurationError, match="timeout needs goldens and an agent"):
+        evaluate([LLMTestCase(tools_called=[])], [METRIC], timeout=3)
+
+
+# Under trio
+
+
+def test_under_trio() -> None:
+    """`evaluate` runs in a thread of its own; `evaluate_async` says in one sentence what to do."""
+    trio = pytest.importorskip("trio", reason="trio is not installed here")
+
+    async def main() -> None:
+        case = LLMTestCase(tools_called=[LOOKUP], expected_tools=[LOOKUP])
+        assert evaluate(goldens=[golden("a")], agent=looks_up, metrics=[METRIC]).summaries[0].mean == 1
+        assert evaluate([case], [METRIC]).passed
+        assert (await METRIC.a_measure(case)).score == 1
+        with pytest.raises(ConfigurationError, match=r"evaluate_async must be awaited in .* asyncio .*, got trio; run"):
+            await evaluate_async([case], [METRIC])
+
+    trio.run(main)

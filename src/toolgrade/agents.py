@@ -108,7 +108,10 @@ def check_agents(agents: object) -> Mapping[str | None, AgentCallable]:
             message += type(agent).__name__
             raise ConfigurationError(f"{message}; the adapters wrap agents of their framework with as_agent(agent)")
         if not _takes_two(agent):
-            message += f"one with the parameters {inspect.signature(agent)}"
+            signature = inspect.signature(agent)
+            empty = inspect.Parameter.empty
+            names = [one.replace(annotation=empty) for one in signature.parameters.values()]
+            message += f"one that takes {signature.replace(parameters=names, return_annotation=empty)}"
             raise ConfigurationError(f"{message}; give it the parameters (input, conversation)")
     return agents
 
