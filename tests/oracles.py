@@ -63,6 +63,8 @@ def call_similarity(e: CallItem, c: CallItem, *, arguments: bool, output: bool) 
         return Fraction(0)
     if e.type is not None and c.type is not ABSENT and e.type != c.type:
         return Fraction(0)
+    if e.turn is not None and e.turn != c.turn:
+        return Fraction(0)
     worth = Fraction(1)
     if output and e.output is not ABSENT and c.output is not ABSENT:
         worth *= outputs_equal(e.output, c.output)
@@ -119,7 +121,7 @@ def equal_pairs(
         same = [other for other in left if expected[other].name == expected[e].name]
         fields = [
             field
-            for field, compared in (("type", True), ("arguments", arguments), ("output", output))
+            for field, compared in (("type", True), ("turn", True), ("arguments", arguments), ("output", output))
             if compared
             and any(
                 getattr(expected[other], field) not in (None, ABSENT)

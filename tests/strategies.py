@@ -114,6 +114,7 @@ _outputs = st.sampled_from((None, 1, 1.0, "1", "1.0", '"1"', "null", [1], "[1]",
 _broken = st.sampled_from(("", "{a: 1", "{"))
 """Argument texts that are not JSON objects."""
 _names = st.sampled_from(("look_up", "look_up", "book"))
+_turns = st.sampled_from((None, None, 1, 2))
 
 expected_items = st.builds(
     CallItem,
@@ -121,6 +122,7 @@ expected_items = st.builds(
     st.sampled_from((None, None, "function", "mcp")),
     st.just(ABSENT) | _arguments | _broken,
     st.just(ABSENT) | _outputs,
+    _turns,
 )
 called_items = st.builds(
     CallItem,
@@ -128,9 +130,12 @@ called_items = st.builds(
     st.sampled_from((None, "function", "mcp", ABSENT)),
     _arguments | st.just(ABSENT) | _broken,
     _outputs | st.just(ABSENT),
+    _turns,
 )
 #: Calls with every field set, usable on either side.
-full_items = st.builds(CallItem, _names, st.sampled_from(("function", "mcp")), _arguments | _broken, _outputs)
+full_items = st.builds(
+    CallItem, _names, st.sampled_from(("function", "mcp")), _arguments | _broken, _outputs, st.just(1)
+)
 #: Calls whose outputs are texts, some in the JSON form of others.
 text_items = st.builds(
     CallItem,
@@ -138,9 +143,10 @@ text_items = st.builds(
     st.none(),
     st.just({}),
     st.sampled_from(("1", '"1"', ' "1"', '"\\"1\\""', "[1]", "[1.0]", "1 a")),
+    st.none(),
 )
 #: Calls of one tool that differ in their arguments only.
-argument_items = st.builds(CallItem, st.just("look_up"), st.none(), _arguments, st.just(ABSENT))
+argument_items = st.builds(CallItem, st.just("look_up"), st.none(), _arguments, st.just(ABSENT), st.none())
 
 
 def sides(

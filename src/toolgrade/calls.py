@@ -213,7 +213,7 @@ class ToolCall(Model):
     id: str | None = None
     turn: Annotated[int, Field(ge=0)] | None = None
     """Turn of the user that the call answers, as the number of the user's turns up to it. Of an expected call, the turn
-    in which it must be made; only `TaskSuccessMetric` compares it."""
+    in which it must be made."""
     execution: Execution | None = None
 
     def __hash__(self) -> int:

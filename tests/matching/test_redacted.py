@@ -72,6 +72,7 @@ def items(called: bool) -> st.SearchStrategy[CallItem]:
         st.sampled_from((None, ABSENT, "mcp") if called else (None, None, "mcp")),
         _arguments | st.just(ABSENT),
         _outputs | st.just(ABSENT),
+        st.none(),
     )
 
 

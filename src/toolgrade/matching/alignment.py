@@ -27,12 +27,14 @@ class CallItem(NamedTuple):
         arguments: The argument object; `ABSENT` if not specified (expected) or not captured (called). An expected one
             may be a `Template`. Text is what a model wrote that is not a JSON object.
         output: The output; `ABSENT` if not specified or not captured. An expected one may be a `ValuePattern`.
+        turn: The turn of the user, compared if the expected call has one.
     """
 
     name: str
     type: str | AbsentType | None
     arguments: dict[str, Any] | Template | str | AbsentType
     output: Any
+    turn: int | None = None
 
 
 _BELOW_ONE: Final = nextafter(1.0, 0.0)

@@ -116,14 +116,14 @@ class Board:
         return {slot: rows[key] for slot, key in keys.items()}
 
     def _can_take(self, slot: int, call: int) -> bool:
-        """Return whether a slot accepts a call by name; an optional slot takes none of another type."""
+        """Return whether a slot accepts a call by name; an optional slot takes none of another type or turn."""
         return self.called[call].name in self._names[slot] and (self.slots[slot].required or self.fits(slot, call))
 
     def fits(self, slot: int, call: int) -> bool:
-        """Return whether a slot accepts a call by its name and, where that is set, by its type."""
+        """Return whether a slot accepts a call by its name and, where these are set, by its type and turn."""
         name = self.called[call].name
         return any(
-            pattern.named(name) and not self.sides.types_differ(pattern.item, self.called[call])
+            pattern.named(name) and not self.sides.are_apart(pattern.item, self.called[call])
             for pattern in self.slots[slot].patterns
         )
 

@@ -1,7 +1,7 @@
 """Similarity, differences and equality of expected and called calls.
 
-Calls are gated by type and output (all or nothing) and weighed by their arguments (partial credit). A redacted value is
-not known, so it is left out on both sides; a field that either side does not have is not compared.
+Calls are gated by type, turn and output (all or nothing) and weighed by their arguments (partial credit). A redacted
+value is not known, so it is left out on both sides; a field that either side does not have is not compared.
 
 Expected arguments are an object, a `Template` (an object with matchers of `toolgrade.expect` inside), or a text that is
 not JSON. Positions in the two lists are `e` and `c`, those of a group `left` (expected) and `right` (called).
@@ -92,8 +92,8 @@ class CallScores:
         self._forms_of_called = dict(zip(positions, searched.forms[len(expected) :], strict=False))
         self._forms_of_expected = searched.forms
         self.marked: frozenset[int] = _marked(values) if searched.may_hold_mark else frozenset()
-        has_types = any(item.type is not None for item in expected)
-        self.plain: bool = plain_arguments and not (has_types or has_outputs or self.marked)
+        is_gated = any(item.type is not None or item.turn is not None for item in expected)
+        self.plain: bool = plain_arguments and not (is_gated or has_outputs or self.marked)
         self._text_forms: dict[str, Sequence[object]] = {}
 
     def _have_one_form(self, e: int, c: int) -> bool:
@@ -141,13 +141,20 @@ class CallScores:
         return ratio
 
     def _differs_elsewhere(self, e: CallItem, c: CallItem) -> bool:
-        """Return whether types or outputs differ: the whole pair is then 0, whatever the arguments share."""
-        return self.types_differ(e, c) or self._outputs_differ(e, c)
+        """Return whether types, turns or outputs differ: the pair is then 0, whatever the arguments share."""
+        return self.are_apart(e, c) or self._outputs_differ(e, c)
+
+    def are_apart(self, e: CallItem, c: CallItem) -> bool:
+        """Return whether the types or the turns of two calls differ, if the expected one has them."""
+        return self._types_differ(e, c) or self._turns_differ(e, c)
 
     @staticmethod
-    def types_differ(e: CallItem, c: CallItem) -> bool:
-        """Return whether an expected call has a type, and the called one another."""
+    def _types_differ(e: CallItem, c: CallItem) -> bool:
         return e.type is not None and c.type != e.type and not isinstance(c.type, AbsentType)
+
+    @staticmethod
+    def _turns_differ(e: CallItem, c: CallItem) -> bool:
+        return e.turn is not None and c.turn != e.turn
 
     def _outputs_differ(self, e: CallItem, c: CallItem) -> bool:
         """Return whether outputs are compared, are known on both sides, and differ."""
@@ -202,8 +209,10 @@ class CallScores:
         """Return the differences of two calls, the redacted places, and other spellings of equal values."""
         arguments = self._mismatches(e.arguments, c.arguments)
         differences = arguments.differences
-        if self.types_differ(e, c):
+        if self._types_differ(e, c):
             differences = [Difference("wrong_type", (), e.type, c.type), *differences]
+        if self._turns_differ(e, c):
+            differences = [Difference("wrong_turn", (), e.turn, _exact_turn(c)), *differences]
         if self._outputs_differ(e, c):
             differences.append(Difference("wrong_output", (), e.output, c.output))
         redacted = [place("input_parameters", path) for path in arguments.hidden]
@@ -276,6 +285,8 @@ class CallScores:
         readers: list[Callable[[CallItem], Any]] = []
         if any(item.type is not None for item in expected):
             readers.append(_exact_type)
+        if any(item.turn is not None for item in expected):
+            readers.append(_exact_turn)
         if self.arguments and any(item.arguments is not ABSENT for item in expected):
             readers.append(self._exact_arguments)
         if self.output and any(item.output is not ABSENT for item in expected):
@@ -356,6 +367,10 @@ def _equal_keys(
 
 def _exact_type(item: CallItem) -> str | AbsentType:
     return item.type if isinstance(item.type, str) else ABSENT
+
+
+def _exact_turn(item: CallItem) -> int | AbsentType:
+    return ABSENT if item.turn is None else item.turn
 
 
 def _tree(value: object) -> object:

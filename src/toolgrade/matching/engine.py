@@ -5,8 +5,8 @@ it is an assignment of the greatest weight; in order, a common subsequence of th
 aims decide, in this order:
 
 1. in parts with optional slots, which count only once a call takes them: the most required slots, then the most
-   optional ones, then the fewest calls beyond a greatest number of times, which count, too. That depends on names and
-   types alone, so no argument can change how many calls are expected;
+   optional ones, then the fewest calls beyond a greatest number of times, which count, too. That depends on names,
+   types and turns alone, so no argument can change how many calls are expected;
 2. the greatest sum of similarities;
 3. the most *equal pairs*: the k-th of several equal expected calls with the k-th of the equal called ones, where equal
    means that every compared field is set on both sides and equal as a JSON value;
@@ -213,7 +213,7 @@ class LayoutEntry(NamedTuple):
         labels: Names under which others refer to it.
         after: Names of those that must have been called before.
         group: Entries of one group must be called in one step; `None` for none.
-        turn: The turn of the user in which it must be called; `None` for any. Alignments do not look at it.
+        turn: The turn of the user in which it must be called; `None` for any. Alignments look at that of the calls.
     """
 
     patterns: tuple[CallPattern, ...]

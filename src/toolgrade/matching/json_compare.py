@@ -63,7 +63,13 @@ class Difference(NamedTuple):
     """
 
     kind: Literal[
-        "wrong_argument", "missing_argument", "extra_argument", "wrong_output", "wrong_type", "equal_by_meaning"
+        "wrong_argument",
+        "missing_argument",
+        "extra_argument",
+        "wrong_output",
+        "wrong_type",
+        "wrong_turn",
+        "equal_by_meaning",
     ]
     path: Path
     expected: Any

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from toolgrade._internal.options import require
 from toolgrade._internal.text import plural, printable, shorten
 from toolgrade.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
-from toolgrade.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase, TestCase
+from toolgrade.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase, Run, TestCase
 from toolgrade.errors import ConfigurationError, MissingExpectationError, MissingFieldError
 from toolgrade.matching.json_compare import frozen, has_mark
 from toolgrade.result import Finding, FindingKind, redact_at_path
-from toolgrade.verdict import run_end
+from toolgrade.verdict import is_record_only, run_end
 
 if TYPE_CHECKING:
     from toolgrade.expect.plan import Expectation
@@ -187,6 +187,32 @@ def expectation_of(case: TestCase, metric: str) -> list[ToolCall] | Expectation:
     return without_rules(expected)
 
 
+def calls_in_turns(
+    case: TestCase, called: list[ToolCall], expected: list[ToolCall] | Expectation, metric: str
+) -> tuple[list[ToolCall], bool]:
+    """Return the called tools, and whether their turns are compared, because expected calls state theirs.
+
+    A recorded run without turns is one turn.
+
+    Raises:
+        MissingFieldError: Expected calls state their turns, and no called tool does.
+    """
+    stating = expected if isinstance(expected, list) else expected.expected_calls()
+    if all(call.turn is None for call in stating):
+        return called, False
+    if any(call.turn is not None for call in called) or not called:
+        return called, True
+    if recorded_run(case) is None:
+        needs = f"{metric} needs the turn of the tools_called{case_label(case)}"
+        raise MissingFieldError(f"{needs}, since its expected_tools state theirs; give each call its turn")
+    return [call.model_copy(update={"turn": 1}) for call in called], True
+
+
+def recorded_run(case: TestCase) -> Run | None:
+    """Return the run of a case, unless it only carries the warnings of a record."""
+    return None if case.run is None or is_record_only(case.run) else case.run
+
+
 def read_tools(option: Iterable[object] | None) -> tuple[ToolSpec, ...] | None:
     """Return available tools as specs; `None` if they are not set."""
     return None if option is None else tuple(map(read_tool_spec, option))
@@ -232,6 +258,7 @@ def called_item(call: ToolCall, *, output: bool = False) -> CallItem:
         ABSENT if "type" in missing else kind,
         ABSENT if "input_parameters" in missing else _comparable_arguments(call),
         ABSENT if "output" in missing else _comparable_output(call, output=output),
+        call.turn,
     )
 
 

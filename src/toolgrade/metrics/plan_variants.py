@@ -63,14 +63,18 @@ def align_plan(
     arguments: bool,
     output: bool,
     by_meaning: bool = False,
+    turns: bool = False,
 ) -> Matching:
     """Return the best alignment of the called tools with the variant that scores best; of equal scores the first.
 
-    Expected calls that `is_included` rejects are dropped, as if the plan did not contain them.
+    Expected calls that `is_included` rejects are dropped, as if the plan did not contain them. With `turns`, a call
+    that states its turn is similar only to calls of that turn.
     """
     aligner = Aligner(called, arguments=arguments, output=output)
     variants = (_reduced(variant, is_included) for variant in variants_of(expected, output=output))
     compared = map(layout_by_meaning, variants) if by_meaning else variants
+    if turns:
+        compared = map(_by_turn, compared)
     return max((aligner.align(variant, ordered=ordered) for variant in compared), key=score)
 
 
@@ -94,6 +98,16 @@ def layout_by_meaning(layout: Layout) -> Layout:
         return entry._replace(patterns=tuple(patterns))
 
     return replace(layout, entries=tuple(map(of_meaning, layout.entries)))
+
+
+def _by_turn(layout: Layout) -> Layout:
+    """Return a variant of a plan whose calls are compared by their turns, too."""
+
+    def of_turn(entry: LayoutEntry) -> LayoutEntry:
+        patterns = (pattern._replace(item=pattern.item._replace(turn=entry.turn)) for pattern in entry.patterns)
+        return entry._replace(patterns=tuple(patterns))
+
+    return replace(layout, entries=tuple(map(of_turn, layout.entries)))
 
 
 def plan_patterns(expected: Expectation) -> list[CallPattern]:

@@ -6,7 +6,7 @@ Texts are compared without regard to case, white space, Unicode forms and thousa
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
@@ -16,9 +16,9 @@ from toolgrade._internal.json import is_number
 from toolgrade._internal.options import enabled, read_share, require_one_of
 from toolgrade._internal.text import number_text, plural, printable
 from toolgrade.calls import ToolCall, ToolEffect, ToolSpec
-from toolgrade.cases import MLLMImage, Run, TestCase
+from toolgrade.cases import MLLMImage, TestCase
 from toolgrade.errors import MissingExpectationError, MissingFieldError
-from toolgrade.expect import AnyOf, Approx, Contains, ContainsAll, Expect, Matcher
+from toolgrade.expect import AnyOf, Approx, Contains, ContainsAll, Matcher
 from toolgrade.expect.meaning import meaning_key
 from toolgrade.expect.plan import Expectation
 from toolgrade.expect.value_matchers import normalized_text
@@ -29,6 +29,7 @@ from toolgrade.metrics.called_tools import (
     Compare,
     call_finding,
     called_tools,
+    calls_in_turns,
     case_label,
     check_case,
     expectation_of,
@@ -36,13 +37,14 @@ from toolgrade.metrics.called_tools import (
     matches,
     read_patterns,
     read_tools,
+    recorded_run,
     run_notes,
 )
 from toolgrade.metrics.effect_alignment import CaseChanges, TaskChanges, TurnMatches
 from toolgrade.metrics.tool_effects import is_hand_over
 from toolgrade.metrics.wording import arithmetic, choice_lines, partial_comparison_warnings
 from toolgrade.result import Finding, MetricResult, display_value
-from toolgrade.verdict import is_record_only, run_end
+from toolgrade.verdict import run_end
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,13 +183,12 @@ class TaskSuccessMetric(Metric):
         self, case: TestCase, expected: list[ToolCall] | Expectation, stated: Sequence[_Term]
     ) -> Measurement:
         """Return the measurement of a case that states the calls; `stated` are its other parts."""
-        calls: Sequence[ToolCall] = called_tools(case, type(self).__name__)
-        if not self.calls_only:
-            calls = _with_turns(case, calls, expected)
+        metric = type(self).__name__
+        calls, _ = calls_in_turns(case, called_tools(case, metric), expected, metric)
         case_changes = CaseChanges.of(case, expected, calls, self._filter, by_meaning=self.compare == "meaning")
 
         def parts_of(changes: TaskChanges) -> list[_Term]:
-            return [] if self.calls_only else [*_turns(changes), *stated]
+            return [*_turns(changes), *([] if self.calls_only else stated)]
 
         def total(changes: TaskChanges) -> float:
             return 0.0 if changes.forbidden else self._scoring.score(changes) * _product(parts_of(changes))
@@ -403,27 +404,6 @@ def _warnings(parts: Sequence[_Term]) -> list[str]:
     return [warning for part in parts for warning in part.warnings]
 
 
-def _with_turns(
-    case: TestCase, calls: Sequence[ToolCall], expected: list[ToolCall] | Expectation
-) -> Sequence[ToolCall]:
-    """Return the called tools with their turns if expected calls state theirs; a recorded run without turns has one.
-
-    Raises:
-        MissingFieldError: Expected calls state their turns, and no called tool does.
-    """
-    stating = expected if isinstance(expected, list) else expected.expected_calls()
-    if not calls or _state_turns(calls) or not _state_turns(stating):
-        return calls
-    if _recorded_run(case) is None:
-        needs = f"TaskSuccessMetric needs the turn of the tools_called{case_label(case)}"
-        raise MissingFieldError(f"{needs}, since its expected_tools state theirs; give each call its turn")
-    return [call.model_copy(update={"turn": 1}) for call in calls]
-
-
-def _state_turns(calls: Iterable[ToolCall | Expect]) -> bool:
-    return any(call.turn is not None for call in calls)
-
-
 def _turns(changes: TaskChanges) -> list[_Term]:
     """Return the part of the expected calls that state their turn of the user; empty without any."""
     matches_in_turn = changes.turns()
@@ -482,7 +462,7 @@ def _has_stated_end(case: TestCase) -> tuple[bool, list[str]]:
     actual, _ = run_end(case)
     if actual is not None:
         return actual == case.ends, []
-    run = _recorded_run(case)
+    run = recorded_run(case)
     if run is None:
         needs = f"TaskSuccessMetric needs ended{case_label(case)}, since it states ends={case.ends!r}"
         raise MissingFieldError(f"{needs}; give True or False, or the run")
@@ -550,16 +530,11 @@ def _recorded_texts(case: TestCase) -> list[str] | None:
     """Return all texts of the agent; `None` if they are unknown."""
     if case.agent_texts is not None:
         return case.agent_texts
-    run = _recorded_run(case)
+    run = recorded_run(case)
     if run is None:
         return None
     # A recorded run without an answer and without texts said nothing that is known.
     return run.agent_texts if run.agent_texts is not None or run.actual_output is not None else []
-
-
-def _recorded_run(case: TestCase) -> Run | None:
-    """Return the run of a case, unless it only carries the warnings of a record."""
-    return None if case.run is None or is_record_only(case.run) else case.run
 
 
 def _text_of(content: str | list[str | MLLMImage]) -> str:

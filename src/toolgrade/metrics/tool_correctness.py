@@ -18,6 +18,7 @@ from toolgrade.metrics.call_filter import CallFilter, ComparedCalls, Only
 from toolgrade.metrics.called_tools import (
     Compare,
     called_tools,
+    calls_in_turns,
     case_label,
     check_case,
     expectation_of,
@@ -43,8 +44,8 @@ class ToolCorrectnessMetric(Metric):
 
     Expected and called tools are aligned one to one with the greatest sum w of similarities; the score is w divided by
     the `denominator`. The similarity of two calls is 0 unless their names are equal and, if the expected call has a
-    type, their types. With `INPUT_PARAMETERS` it is the share of arguments that agree; with `OUTPUT` it is 0 unless the
-    outputs are equal. Nothing expected and nothing called scores 1; exactly one of the two scores 0. See
+    type or a turn, these too. With `INPUT_PARAMETERS` it is the share of arguments that agree; with `OUTPUT` it is 0
+    unless the outputs are equal. Nothing expected and nothing called scores 1; exactly one of the two scores 0. See
     docs/scoring.md.
 
     Args:
@@ -199,18 +200,28 @@ class ToolCorrectnessMetric(Metric):
     ) -> tuple[Matching, ComparedCalls]:
         """Return the alignment in the positions of the case, and the calls that were compared."""
         options = self._align_options
+        called, has_turns = calls_in_turns(case, called, expected, type(self).__name__)
         if isinstance(expected, list):
             calls = self._filter.select(expected, called, case.available_tools)
             left, right = calls.items(output=options["output"])
             if self._by_meaning:
                 left = list(map(item_by_meaning, left))
+            if has_turns:
+                turns = [call.turn for call in calls.expected.values()]
+                left = [item._replace(turn=turn) for item, turn in zip(left, turns, strict=True)]
             return calls.in_case(align_list(left, right, **options)), calls
         from toolgrade.metrics.plan_variants import align_plan  # noqa: PLC0415 - loaded with the first plan
 
         calls, is_included = self._filter.select_for_plan(expected, called, case.available_tools)
         compared = calls.called.values()
         matching = align_plan(
-            expected, compared, self._calling_score, is_included, by_meaning=self._by_meaning, **options
+            expected,
+            compared,
+            self._calling_score,
+            is_included,
+            by_meaning=self._by_meaning,
+            turns=has_turns,
+            **options,
         )
         return calls.in_case(matching), calls
 

@@ -18,7 +18,7 @@ _ORDER_FINDINGS: Final[dict[str, tuple[FindingKind, str]]] = {
     "after": ("out_of_order", "Out of order"),
     "parallel": ("not_parallel", "Not in parallel"),
 }
-_FIELD_PATHS = {"wrong_type": "$.type", "wrong_output": "$.output"}
+_FIELD_PATHS = {"wrong_type": "$.type", "wrong_turn": "$.turn", "wrong_output": "$.output"}
 _ARGUMENTS_PATH = "$.input_parameters"
 _FIELD_NOUNS = {"input_parameters": "arguments", "output": "output", "type": "type"}
 
@@ -98,6 +98,8 @@ def _difference_text(kind: FindingKind, path: str, expected: object, called: obj
     if called is ABSENT:
         return f"{where} is missing, expected {expected_text}"
     called_text = display_value(called, path)
+    if kind == "wrong_turn":
+        return f"was called in turn {called_text}, expected in turn {expected_text}"
     if kind == "equal_by_meaning":
         return f"{where} expected {expected_text}, called with {called_text}: equal by meaning"
     note = code_points_note(expected_text, called_text)
