@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import Result
 
 from command_runner import RUNNER
@@ -43,21 +44,196 @@ def test_called_tools_become_expected_tools(tmp_path: Path) -> None:
         {
             "input": "Log in with [redacted by toolgrade].",
             "id": "r1",
-            "expected_tools": [
-                {"name": "login", "input_parameters": {"password": "[redacted by toolgrade]", "user": "ann"}},
-                {"name": "read", "input_parameters": {}},
-            ],
+            "expected_tools": {
+                "plan": [
+                    {"expect": "login", "input_parameters": {"password": {"$is": "ignore"}, "user": "ann"}},
+                    {"name": "read", "input_parameters": {}},
+                ]
+            },
             "tags": ["smoke"],
         }
     ]
 
 
-def test_broken_arguments_are_left_out(tmp_path: Path) -> None:
-    """A golden cannot expect text that is not a JSON object, so any arguments will do."""
-    execution = {"status": "invalid_arguments", "requested_parameters": "{a: "}
-    _, goldens = approve(tmp_path, LLMTestCase(input="x", tools_called=[ToolCall(name="f", execution=execution)]))
+@pytest.mark.parametrize(
+    ("execution", "reason"),
+    [
+        (
+            {"status": "invalid_arguments", "requested_parameters": "{a: "},
+            "the arguments of called #2 'f' are not a JSON object",
+        ),
+        ({"not_captured": ["input_parameters"]}, "the arguments of called #2 'f' were not recorded"),
+    ],
+)
+def test_a_case_without_known_arguments_is_left_out(tmp_path: Path, execution: Any, reason: str) -> None:
+    """Its golden could only accept any arguments."""
+    calls = [ToolCall(name="e"), ToolCall(name="f", execution=execution)]
+    done, goldens = approve(tmp_path, LLMTestCase(id="a", input="x", tools_called=calls))
 
-    assert [golden["expected_tools"] for golden in goldens or []] == [[{"name": "f"}]]
+    assert (done.exit_code, goldens) == (2, None)
+    assert done.stderr.splitlines() == [f"left out a: {reason}", "error: no case can be approved; nothing was written"]
+
+
+def test_what_a_person_should_know_is_noted(tmp_path: Path) -> None:
+    """Redacted arguments, also in lists, and calls that failed."""
+    execution: Any = {"status": "error", "error": "TimeoutError: 30 s"}
+    call = ToolCall(
+        name="pay", input_parameters={"to": [{"token": "t0ps3cret", "city": "Rome"}, 1]}, execution=execution
+    )
+    done, goldens = approve(tmp_path, LLMTestCase(id="a", input="x", tools_called=[call]))
+
+    assert done.stderr.splitlines()[:2] == [
+        "note on a: called #1 'pay' did not succeed (error: TimeoutError: 30 s), and is expected all the same",
+        "note on a: pay: $.input_parameters.to[0].token is redacted; Ignore() is expected",
+    ]
+    assert [golden["expected_tools"] for golden in goldens or []] == [
+        {"plan": [{"expect": "pay", "input_parameters": {"to": [{"token": {"$is": "ignore"}, "city": "Rome"}, 1]}}]}
+    ]
+
+
+def case(name: str | None, order: int, question: str = "Refund it") -> LLMTestCase:
+    """Return a case with one call."""
+    call = ToolCall(name="refund", input_parameters={"order": order})
+    return LLMTestCase(id=name, input=question, tools_called=[call])
+
+
+def test_equal_runs_are_one_golden(tmp_path: Path) -> None:
+    """With the id of the first; also without ids."""
+    _, goldens = approve(tmp_path, case("a", 7), case("b", 7), case("a", 7), case(None, 8, "?"), case(None, 8, "?"))
+
+    assert [(golden.get("id"), golden["input"]) for golden in goldens or []] == [("a", "Refund it"), (None, "?")]
+
+
+def test_conflicting_runs_are_left_out(tmp_path: Path) -> None:
+    """All of them: no golden is picked by its position."""
+    done, goldens = approve(
+        tmp_path, case("a", 7), case("a", 8), case("b", 1), case(None, 1, "?"), case(None, 2, "?"), case("c", 1, "!")
+    )
+
+    assert done.exit_code == 1
+    assert [golden["id"] for golden in goldens or []] == ["b", "c"]
+    assert [line.split(":")[0] for line in done.stderr.splitlines()[:4]] == [
+        "left out a",
+        "left out a",
+        "left out line 4",
+        "left out line 5",
+    ]
+    assert "cases with the same id or input made 2 different lists of calls; approve one" in done.stderr
+
+
+def test_goldens_with_one_input_are_ambiguous_without_an_id(tmp_path: Path) -> None:
+    """They are written with a warning, and a case that fits both is an error that names them."""
+    done, goldens = approve(tmp_path, case("a", 7), case("b", 8))
+    write_cases(tmp_path / "next.jsonl", [case("c", 7), case("b", 8)])
+    scored = RUNNER.invoke(main, ["score", str(tmp_path / "next.jsonl"), "--goldens", str(tmp_path / "goldens.jsonl")])
+    write_cases(tmp_path / "next.jsonl", [case("c", 7)])
+    alone = RUNNER.invoke(main, ["score", str(tmp_path / "next.jsonl"), "--goldens", str(tmp_path / "goldens.jsonl")])
+
+    assert "2 goldens have the input 'Refund it'; a run finds one by its id alone: a, b" in done.stderr
+    assert len(goldens or []) == 2
+    text = "its golden is ambiguous: 'a', 'b' of"
+    assert f"case c: {text}" in scored.stderr
+    assert text in " ".join(scored.stdout.split())
+    assert alone.exit_code == 2
+    assert text in alone.stderr
+
+
+def update(folder: Path, golden: Any, *cases: LLMTestCase) -> list[dict[str, Any]]:
+    """Return the goldens after these cases updated the file with one golden."""
+    write_cases(folder / "runs.jsonl", cases)
+    out = folder / "goldens.jsonl"
+    out.write_text(json.dumps(golden) + "\n", encoding="utf-8")
+    done = RUNNER.invoke(main, ["approve", str(folder / "runs.jsonl"), "--out", str(out), "--update", "--yes"])
+    assert done.exit_code == 0, done.output
+    return [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+
+
+def test_an_update_keeps_what_still_matches(tmp_path: Path) -> None:
+    """Whole calls, matchers inside of changed ones, optional calls, rules for tools, and all else of the golden."""
+    plan = [
+        {"expect": "find", "input_parameters": {"name": {"$is": "ignore_case", "value": "ann"}}},
+        {"expect": "log", "optional": True},
+        {
+            "expect": "refund",
+            "input_parameters": {"order": 7, "why": {"$is": "present"}, "at": {"$is": "approx", "value": 5, "abs": 1}},
+            "at": {"note": {"$is": "ignore"}},
+        },
+        {"forbid": "delete"},
+    ]
+    golden = {"id": "a", "input": "?", "expected_tools": plan, "required_texts": ["done"], "comments": "by hand"}
+    calls = [
+        ToolCall(name="hello"),
+        ToolCall(name="find", input_parameters={"name": "ANN"}),
+        ToolCall(name="refund", input_parameters={"order": 8, "why": "late", "at": 9}),
+    ]
+    new, other = update(tmp_path, golden, LLMTestCase(id="a", input="?", tools_called=calls), case("b", 1))
+
+    assert new == golden | {
+        "expected_tools": {
+            "plan": [
+                {"name": "hello", "input_parameters": {}},
+                plan[0],
+                plan[1],
+                {
+                    "expect": "refund",
+                    "input_parameters": {
+                        "order": 8,
+                        "why": {"$is": "present"},
+                        "at": 9,
+                        "note": {"$is": "ignore"},
+                    },
+                },
+                plan[3],
+            ]
+        }
+    }
+    assert other["id"] == "b"
+
+
+def test_an_update_leaves_plans_with_rules_to_a_person(tmp_path: Path) -> None:
+    """One that the calls follow stays; one that they break is left out, and stays too."""
+    plan = [{"one_of": [{"expect": "refund"}, {"expect": "pay"}]}]
+    golden = {"id": "a", "input": "?", "expected_tools": plan}
+    followed = update(tmp_path, golden, case("a", 1, "?"), case("b", 1))
+    other = LLMTestCase(id="a", input="?", tools_called=[ToolCall(name="cancel")])
+    write_cases(tmp_path / "runs.jsonl", [other, case("c", 3, "!")])
+    out = tmp_path / "goldens.jsonl"
+    done = RUNNER.invoke(main, ["approve", str(tmp_path / "runs.jsonl"), "--out", str(out), "--update", "--yes"])
+
+    assert followed[0]["expected_tools"] == {"plan": plan}
+    assert done.exit_code == 1
+    assert "left out a: the calls break the plan that the golden expects; change the golden by hand" in done.stderr
+    assert [golden["id"] for golden in map(json.loads, out.read_text("utf-8").splitlines())] == ["a", "b", "c"]
+
+
+def test_a_file_changes_only_after_it_was_shown(tmp_path: Path) -> None:
+    """Without a terminal `--yes` is needed; the same goldens need nothing."""
+    approve(tmp_path, case("a", 7))
+    same, _ = approve(tmp_path, case("a", 7))
+    refused, goldens = approve(tmp_path, case("a", 8))
+    allowed = RUNNER.invoke(
+        main, ["approve", str(tmp_path / "runs.jsonl"), "--out", str(tmp_path / "goldens.jsonl"), "--yes"]
+    )
+
+    assert same.exit_code == 0
+    assert "has these goldens already; nothing was written" in same.stderr
+    assert refused.exit_code == 2
+    assert '-        "order": 7' in refused.stderr
+    assert '+        "order": 8' in refused.stderr
+    assert "pass --yes to change it, or name another file" in refused.stderr
+    assert (goldens or [])[0]["expected_tools"][0]["input_parameters"] == {"order": 7}
+    assert allowed.exit_code == 0
+    assert '"order":8' in (tmp_path / "goldens.jsonl").read_text("utf-8").replace(" ", "")
+
+
+def test_a_file_of_something_else_is_not_overwritten(tmp_path: Path) -> None:
+    """Whatever is confirmed."""
+    (tmp_path / "goldens.jsonl").write_text('{"tools_called": []}\n', encoding="utf-8")
+    done, goldens = approve(tmp_path, case("a", 7))
+
+    assert done.exit_code == 2
+    assert "has calls that were made, not goldens" in done.stderr
+    assert goldens == [{"tools_called": []}]
 
 
 def test_the_run_itself_passes_its_golden(tmp_path: Path) -> None:
@@ -89,6 +265,7 @@ def test_unusable_cases_are_left_out_and_reported(tmp_path: Path) -> None:
     assert [golden["id"] for golden in goldens or []] == ["r1", "none"]
     assert (goldens or [])[1]["expected_tools"] == []
     assert done.stderr.splitlines() == [
+        "note on r1: login: $.input_parameters.password is redacted; Ignore() is expected",
         "left out r2: the run ended with an error, and is not approved (ValueError: lost)",
         "left out line 3: the input of the case must be text, which a golden needs",
         "left out silent: the case has no tools_called; set [] if nothing was called",

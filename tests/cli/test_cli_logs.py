@@ -99,14 +99,14 @@ def test_goldens_are_joined_by_a_field() -> None:
     assert score("log", "--golden-id", "metadata.task")[0].exit_code == 2
 
 
-def test_an_ambiguous_input_joins_nothing() -> None:
-    """Two goldens of one input are told apart by their ids alone."""
+def test_an_ambiguous_input_is_an_error() -> None:
+    """Two goldens of one input are told apart by their ids alone; the error names them."""
     Path("two.jsonl").write_bytes(lines(golden(1, id="a"), golden(1, "sub", id="b")))
     Path("log").write_bytes(lines(chat("Q1", id="b"), chat("Q1")))
     outcome, cases = score("log", "--goldens", "two.jsonl")
 
     assert cases == [("b", 0), ("line 2", None)]
-    assert "1 case without a golden" in outcome.stderr
+    assert "case line 2: its golden is ambiguous: 'a', 'b' of two.jsonl have its input; give the case" in outcome.stderr
 
 
 @pytest.mark.parametrize(

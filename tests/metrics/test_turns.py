@@ -80,4 +80,4 @@ def test_the_reason_says_both_turns() -> None:
     """Not the path of a field."""
     result = ToolCorrectnessMetric().measure(case_of([ToolCall(name="find", turn=2)], [("find", 1)]))
 
-    assert "'find' (expected #1, called #1): was called in turn 1, expected in turn 2." in result.reason
+    assert "'find' (expected #1, called #1): was called in turn 1, expected in turn 2." in (result.reason or "")

@@ -554,8 +554,8 @@ def test_lookup(toolgrade_golden):
     )
 
     assert run(tmp_path, IBAN="DE02").code == 0
-    (call,) = goldens(tmp_path)["test_agent.test_lookup.json"]["expected_tools"]
-    assert call["input_parameters"] == {"iban": "[redacted by toolgrade]", "all": True}
+    (call,) = goldens(tmp_path)["test_agent.test_lookup.json"]["expected_tools"]["plan"]
+    assert call["input_parameters"] == {"iban": {"$is": "ignore"}, "all": True}
     assert run(tmp_path, IBAN="DE03").code == 0
 
 
@@ -570,6 +570,24 @@ def test_a_golden_may_be_edited_into_a_plan(tmp_path: Path) -> None:
     assert run(tmp_path, "--toolgrade-update", CALLED="search refund").code == 0
     assert goldens(tmp_path)[FILE] == plan
     assert run(tmp_path, CALLED="refund delete").code == 1
+
+
+def test_an_update_keeps_matchers_and_refuses_rules(tmp_path: Path) -> None:
+    """Of a plan that the calls break, what still matches stays; rules that they break are for a person."""
+    write(tmp_path, SNAPSHOT)
+    run(tmp_path, CALLED="search refund")
+    search = {"expect": "search", "input_parameters": {"order": {"$is": "approx", "value": 17, "abs": 5}}}
+    golden = tmp_path / "__toolgrade__" / FILE
+    golden.write_text(json.dumps({"expected_tools": [search, {"expect": "refund"}]}), encoding="utf-8")
+
+    assert run(tmp_path, "--toolgrade-update", CALLED="search mail").code == 0
+    assert goldens(tmp_path)[FILE]["expected_tools"] == {
+        "plan": [search, {"name": "mail", "input_parameters": {"order": 18}}]
+    }
+    golden.write_text(json.dumps({"expected_tools": [{**search, "times": [2, 3]}]}), encoding="utf-8")
+    refused = run(tmp_path, "--toolgrade-update", CALLED="search mail")
+    assert refused.code == 1
+    assert "the calls break the plan that the golden expects; change the golden by hand" in refused.out
 
 
 @pytest.mark.parametrize(

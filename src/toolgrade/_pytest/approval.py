@@ -1,10 +1,25 @@
-"""Conversion of recorded calls to expected calls."""
+"""Approval of recorded runs: their calls as expected ones, and what stays of an older expectation."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
+
+from toolgrade._internal.json import MARK, json_path
 from toolgrade.calls import CallStatus, ToolCall
 from toolgrade.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase, Run, RunStatus, TestCase
 from toolgrade.errors import ConfigurationError, InvalidDataError, MissingFieldError
+from toolgrade.expect.plan import Alternatives, Expect, Expectation, Forbid, Plan, name_text
+from toolgrade.expect.value_matchers import Ignore
+from toolgrade.matching.alignment import Alignment
+from toolgrade.matching.argument_pattern import Template, fits, holds_matcher, is_pattern
+from toolgrade.matching.json_compare import ABSENT, AbsentType, Path, has_mark
+from toolgrade.metrics import ToolCorrectnessMetric
+from toolgrade.metrics.call_filter import UNDONE
+from toolgrade.metrics.called_tools import call_text, error_text, status_of
+from toolgrade.metrics.plan_variants import variants_of
+from toolgrade.redact import Redactor
 
 
 def case_of(measured: object) -> TestCase:
@@ -39,22 +54,169 @@ def written_calls(case: TestCase) -> list[ToolCall]:
     return [ToolCall.from_json(call.to_json()) for call in case.tools_called]
 
 
-def approved_calls(case: TestCase) -> list[ToolCall]:
-    """Return the called tools of a case as expected ones: names and arguments, with their secrets.
+Item: TypeAlias = ToolCall | Expect
+"""One expected call of a golden."""
 
-    Arguments that were not recorded, or are not a JSON object, are left out, and match anything.
+_COMPARED = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
+
+
+class Approved(NamedTuple):
+    """What a golden expects after a run was approved, and notes for the person who approves."""
+
+    expected: list[ToolCall] | Expectation
+    notes: list[str]
+
+
+def approve(case: TestCase, redactor: Redactor, old: list[ToolCall] | Expectation | None = None) -> Approved:
+    """Return the called tools of a case as expected ones: names and arguments, without secrets.
+
+    A redacted value becomes `Ignore()`. Of what an old golden expects, each call stays that still matches, and of the
+    others each matcher that does.
 
     Raises:
-        MissingFieldError: The case has no `tools_called`.
-        InvalidDataError: Its run ended with an error, so its calls are not a model for later ones.
+        MissingFieldError: The case has no `tools_called`, or none of the turns that the old golden states.
+        InvalidDataError: The run did not end well, the arguments of a call are broken or unknown, or the calls break
+            the rules of an old plan.
     """
-    if case.run is not None and case.run.status is RunStatus.ERROR:
-        raise InvalidDataError(f"the run ended with an error, and is not approved ({case.run.error})")
-    return list(map(_expected, written_calls(case)))
+    calls = written_calls(case)
+    problems = [*_run_problems(case), *_call_problems(calls)]
+    if problems:
+        raise InvalidDataError("; ".join(problems))
+    notes = [
+        f"{call_text(call, index)} did not succeed ({error_text(call)}), and is expected all the same"
+        for index, call in enumerate(calls)
+        if status_of(call) in UNDONE
+    ]
+    bare = [ToolCall(name=call.name, input_parameters=call.arguments) for call in calls]
+    safe: Any = redactor.model(LLMTestCase(expected_tools=bare)).expected_tools
+    if old is None:
+        return Approved(_listed([_without_marks(call, call.arguments, notes) for call in safe]), notes)
+    compared = [
+        one.model_copy(update={"type": call.type, "turn": call.turn}) for one, call in zip(safe, calls, strict=True)
+    ]
+    case = case.model_copy(update={"tools_called": compared, "expected_tools": old})
+    return Approved(_updated(case, old, notes), notes)
 
 
-def _expected(call: ToolCall) -> ToolCall:
-    is_broken = call.execution is not None and call.execution.status is CallStatus.INVALID_ARGUMENTS
-    if is_broken or not call.captured("input_parameters"):
-        return ToolCall(name=call.name)
-    return ToolCall(name=call.name, input_parameters=call.arguments)
+def _run_problems(case: TestCase) -> list[str]:
+    """Return why the run of a case is no model for later ones."""
+    if case.run is None or case.run.error is None:  # messages that end without an answer have no error
+        return []
+    end = "was stopped" if case.run.status is RunStatus.STOPPED else "ended with an error"
+    return [f"the run {end}, and is not approved ({case.run.error})"]
+
+
+def _call_problems(calls: Sequence[ToolCall]) -> list[str]:
+    """Return which calls a golden could only expect with any arguments."""
+    problems: list[str] = []
+    for index, call in enumerate(calls):
+        if status_of(call) is CallStatus.INVALID_ARGUMENTS:
+            problems.append(f"the arguments of {call_text(call, index)} are not a JSON object")
+        elif not call.captured("input_parameters"):
+            problems.append(f"the arguments of {call_text(call, index)} were not recorded")
+    return problems
+
+
+def _listed(items: Sequence[Item]) -> list[ToolCall] | Plan:
+    """Return a list of calls, or the plan of the same items where some have matchers."""
+    calls = [item for item in items if isinstance(item, ToolCall)]
+    return calls if len(calls) == len(items) else Plan(items)
+
+
+def _updated(case: TestCase, old: list[ToolCall] | Expectation, notes: list[str]) -> list[ToolCall] | Expectation:
+    """Return the old expectation of a case with what its calls changed.
+
+    Raises:
+        InvalidDataError: It has rules beyond a list of calls, and the calls break them.
+    """
+    alignment = _COMPARED.align(case)
+    plan = Plan(old) if isinstance(old, list) else old
+    if isinstance(plan, Alternatives) or not all(map(_is_plain, plan.calls)) or alignment.forbidden:
+        if alignment.exact:
+            return old
+        raise InvalidDataError("the calls break the plan that the golden expects; change the golden by hand")
+    rules = [item for item in plan.calls if isinstance(item, Forbid)]
+    items = _updated_items(plan, alignment, case.tools_called or [], notes)
+    return _listed(items) if isinstance(old, list) else replace(plan, calls=[*items, *rules])
+
+
+def _is_plain(item: object) -> bool:
+    """Return whether an item of a plan is a call without rules of order or number, or a forbidden call."""
+    if isinstance(item, Expect):
+        return item.most == 1 and not item.label and not item.after
+    return isinstance(item, (ToolCall, Forbid))
+
+
+def _updated_items(plan: Plan, alignment: Alignment, calls: Sequence[ToolCall], notes: list[str]) -> list[Item]:
+    """Return the expected calls in the order of the called ones; an optional call that was not made keeps its place."""
+    items = [item for item in plan.calls if isinstance(item, (ToolCall, Expect))]
+    entries = next(iter(variants_of(plan))).entries
+    pairs = {pair.called: pair for pair in alignment.pairs}
+    placed: list[tuple[float, Item]] = []
+    for index, call in enumerate(calls):
+        pair = pairs.get(index)
+        if pair is None:
+            if not plan.allow_extra:
+                placed.append((index, _without_marks(ToolCall(name=call.name), call.arguments, notes)))
+        elif pair.similarity == 1:
+            placed.append((index, items[pair.expected]))
+        else:
+            arguments = entries[pair.expected].patterns[0].item.arguments
+            placed.append((index, _updated_item(items[pair.expected], arguments, call, notes)))
+    for index in alignment.unused:
+        before = max((pair.called for pair in alignment.pairs if pair.expected < index), default=-1)
+        placed.append((before + 0.5, items[index]))
+    return [item for _, item in sorted(placed, key=lambda entry: entry[0])]
+
+
+def _updated_item(item: Item, arguments: object, call: ToolCall, notes: list[str]) -> Item:
+    """Return an expected call with what a call changed; `arguments` are the expected ones, with all matchers."""
+    changes = {name: getattr(call, name) for name in ("type", "turn") if getattr(item, name) is not None}
+    item = item.model_copy(update=changes) if isinstance(item, ToolCall) else replace(item, at={}, **changes)
+    if isinstance(arguments, (str, AbsentType)):
+        return item
+    template = Template.of(arguments)  # type: ignore[arg-type]
+    called = {key: value for key, value in call.arguments.items() if not template.extras or key in template.tree}
+    return _without_marks(item, _merged(template.tree, called), notes)
+
+
+def _merged(old: Any, called: Any) -> Any:  # noqa: ANN401 - an expected value
+    """Return a called value, with the matchers of the expected one that accept it, and what it hides by a mark."""
+    if is_pattern(old):
+        return old if has_mark(called) or fits(old, called) else called
+    if isinstance(old, Mapping) and isinstance(called, dict):
+        merged = {key: _merged(old.get(key, ABSENT), value) for key, value in called.items()}
+        return merged | {
+            key: item for key, item in old.items() if key not in called and is_pattern(item) and fits(item, ABSENT)
+        }
+    if isinstance(old, list) and isinstance(called, list) and len(old) == len(called):
+        return list(map(_merged, old, called))
+    return old if has_mark(called) and old is not ABSENT else called
+
+
+def _without_marks(item: Item, arguments: dict[str, Any], notes: list[str]) -> Item:
+    """Return an expected call with these arguments, in which `Ignore()` stands for what is redacted."""
+    hidden: list[Path] = []
+    tree = _ignoring(arguments, (), hidden)
+    notes += [
+        f"{name_text(item.name)}: {json_path(path, '$.input_parameters')} is redacted; Ignore() is expected"
+        for path in hidden
+    ]
+    if isinstance(item, Expect):
+        return replace(item, input_parameters=tree)
+    if not holds_matcher(tree):
+        return item.model_copy(update={"input_parameters": tree})
+    output = item.output if "output" in item.model_fields_set else ABSENT
+    return Expect(item.name, tree, output=output, type=item.type, turn=item.turn)
+
+
+def _ignoring(value: Any, path: Path, hidden: list[Path]) -> Any:  # noqa: ANN401 - an expected value
+    """Return a value with `Ignore()` for each redacted one in it; `hidden` gets their paths."""
+    if isinstance(value, dict) and MARK not in value:  # such an object cannot hold matchers
+        return {key: _ignoring(item, (*path, key), hidden) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_ignoring(item, (*path, index), hidden) for index, item in enumerate(value)]
+    if is_pattern(value) or not has_mark(value):
+        return value
+    hidden.append(path)
+    return Ignore()

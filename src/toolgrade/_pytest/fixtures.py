@@ -5,18 +5,20 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from toolgrade._internal.atomic_files import atomic_write
 from toolgrade._internal.json import parse_json
-from toolgrade._pytest.approval import approved_calls, case_of, written_calls
+from toolgrade._pytest.approval import approve, case_of, written_calls
 from toolgrade.agents import DEFAULT_CONCURRENCY, AgentCallable, Goldens
 from toolgrade.calls import ToolCall
 from toolgrade.cases import AnyCase, LLMTestCase, Run, TestCase
 from toolgrade.dataset import without_schema
 from toolgrade.errors import InvalidDataError, NothingRecordedError
 from toolgrade.evaluation.run import evaluate, evaluate_async, passed_results
+from toolgrade.expect.plan import Expectation
 from toolgrade.metrics import MetricLike, ToolCorrectnessMetric
 from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.report import Report
@@ -206,7 +208,8 @@ class GoldenChecks:
         Raises:
             MetricAssertionError: The calls differ from the golden.
             NothingRecordedError: There is no golden, and `CI` is set, so none is recorded.
-            InvalidDataError: The golden cannot be read, or the run to record ended with an error.
+            InvalidDataError: The golden cannot be read, or the run to record is no model for later ones: it did not end
+                well, arguments are broken or unknown, or the calls break the rules of the plan to update.
             MissingFieldError: The case has no `tools_called`.
             ConfigurationError: `measured` is not a run, a case or a list of calls, or there is no metric.
         """
@@ -221,9 +224,9 @@ class GoldenChecks:
                     f"golden {label} does not exist, and none is recorded while CI is set; "
                     "run this test once on your machine, review the file, and commit it"
                 )
-            self._write(file, label, redactor.model(_golden_of(case)), became="recorded")
+            self._write(file, label, case, redactor)
         elif self._place.update and (difference := _difference(case, file, label, used)):
-            self._write(file, label, redactor.model(_golden_of(case)), became="updated", difference=difference)
+            self._write(file, label, case, redactor, difference=difference)
         remedy = f"The golden is {label}; pytest --toolgrade-update rewrites it."
         return self._checks.assert_test(_with_expectations(case, file, label), used, remedy=remedy)
 
@@ -233,11 +236,21 @@ class GoldenChecks:
             name = str(self._count) if self._count > 1 else ""
         return self._place.folder / f"{self._place.stem}{'.' if name else ''}{file_name(name)}.json"
 
-    def _write(self, file: Path, label: str, golden: LLMTestCase, *, became: str, difference: str = "") -> None:
+    def _write(self, file: Path, label: str, case: TestCase, redactor: Redactor, *, difference: str = "") -> None:
+        """Record the golden of a case; with a difference, update it, so that matchers which still match stay."""
+        old: list[ToolCall] | Expectation | None = None
+        if difference:
+            with suppress(InvalidDataError):  # a golden that cannot be read is replaced, and the difference says why
+                old = _with_expectations(case, file, label).expected_tools
+        expected, notes = approve(case, redactor, old)
+        question = LLMTestCase(input=case.input) if isinstance(case.input, str) else LLMTestCase()
+        golden = redactor.model(question).model_copy(update={"expected_tools": expected})
         file.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(file) as draft:
             draft.write_text(golden.to_json(indent=2) + "\n", encoding="utf-8", newline="\n")
-        self._note({"golden": {"path": label, "became": became, "difference": difference}})
+        became = "updated" if difference else "recorded"
+        text = "\n".join(filter(None, [*notes, difference]))
+        self._note({"golden": {"path": label, "became": became, "difference": text}})
 
 
 _SAME_CALLS = ToolCorrectnessMetric(
@@ -269,12 +282,6 @@ def failure_text(report: Report) -> str:
     """Return where the first result of a report that did not pass first goes wrong, on one line."""
     case, result = next(filter(is_bad, redact(report).results()))
     return entry_problem(case, result) or one_line(f"{result.metric}: {result.reason or score_text(result)}")
-
-
-def _golden_of(case: TestCase) -> LLMTestCase:
-    """Return the golden of a case, with its secrets."""
-    golden = LLMTestCase(expected_tools=approved_calls(case))
-    return golden.model_copy(update={"input": case.input}) if isinstance(case.input, str) else golden
 
 
 def _with_expectations(case: TestCase, file: Path, label: str) -> TestCase:

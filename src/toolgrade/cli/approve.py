@@ -2,58 +2,197 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import click
 
-from toolgrade._internal.text import plural, printable
-from toolgrade._pytest.approval import approved_calls
+from toolgrade._internal.json import short_repr
+from toolgrade._internal.text import join_first, plural, printable
+from toolgrade._pytest.approval import approve as approved
 from toolgrade.cases import AnyCase, ConversationalTestCase
 from toolgrade.cli.help import command
 from toolgrade.cli.inputs import read_input
-from toolgrade.cli.io import exit_on_error, has_bad_lines, stop
+from toolgrade.cli.io import exit_on_error, has_bad_lines, stop, warn
 from toolgrade.cli.options import OutputPath, allow_nan_option, reject_option, source_argument
-from toolgrade.dataset import Golden, write_cases
+from toolgrade.dataset import Golden, read_goldens, write_cases
 from toolgrade.errors import InvalidDataError, MissingFieldError
+from toolgrade.evaluation.files import GoldenSet
 from toolgrade.inputs import Reading
 from toolgrade.redact import DEFAULT
+
+_COLOURS = {"+": "green", "-": "red"}
 
 
 @command("toolgrade approve runs.jsonl --out goldens.jsonl")
 @source_argument
 @click.option("--out", "target", required=True, type=OutputPath(), metavar="FILE", help="File of the goldens.")
+@click.option(
+    "--update",
+    is_flag=True,
+    help="Change only the goldens that the cases belong to, by id, name or input, and add the others. Matchers of "
+    "expected calls that still match stay.",
+)
+@click.option("--yes", is_flag=True, help="Change an existing file without a question.")
 @reject_option
 @allow_nan_option
-def approve(*, file: str, target: str, reject_bad_lines: bool, allow_nan: bool) -> None:
+def approve(*, file: str, target: str, update: bool, yes: bool, reject_bad_lines: bool, allow_nan: bool) -> None:
     """Turn recorded cases or runs into goldens that expect the calls they made.
 
-    FILE is a file that `toolgrade score` reads; its expectations are ignored. Secrets are removed, and match any value
-    later. A case is left out if its run ended with an error, or if it lacks its input or its calls.
+    FILE is a file that `toolgrade score` reads; its expectations are ignored. Equal runs become one golden. Secrets are
+    removed, and match any value later. A case is left out, with the reason, if its run did not end well, if it lacks
+    its input or its calls, if arguments of a call are broken or were not recorded, or if another case has the same id,
+    or the same input without an id, and other calls.
 
-    Exit code 0 if every case became a golden, 1 if some were left out, 2 if the command line or FILE is wrong or no
-    golden is left; nothing is written then.
+    An existing file is changed after its difference was shown and confirmed on a terminal, or with --yes.
+
+    Exit code 0 if every case became a golden, 1 if some were left out or the change was not confirmed, 2 if the command
+    line or FILE is wrong or no golden is left; nothing is written then.
     """
     with exit_on_error(file, "nothing was written") as caught:
         cases = read_input(file, Reading(allow_nan=allow_nan), reject_bad_lines=reject_bad_lines)
-    goldens: list[Golden] = []
-    for index, case in enumerate(cases, 1):
-        try:
-            goldens.append(_golden(case))
-        except (InvalidDataError, MissingFieldError) as error:
-            name = case.id or case.name or f"#{index}"
-            click.echo(f"left out {printable(name)}: {printable(str(error))}", err=True)
-    if not goldens:
+    with exit_on_error(target, "nothing was written"):
+        old = _goldens_in(target, allow_nan=allow_nan)
+        drafts = list(_drafts(cases, GoldenSet(old, printable(target), None) if update else None))
+    drafts = _without_conflicts(drafts)
+    if not drafts:
         stop("no case can be approved; nothing was written")
-    with exit_on_error(target, action="write"):
-        write_cases(target, goldens)
-    click.echo(f"{plural(len(goldens), 'golden')} written to {printable(target)}", err=True)
-    sys.exit(int(has_bad_lines(caught) or len(goldens) < len(cases)))
+    goldens = old.copy() if update else []
+    for draft in drafts:
+        if draft.place is None:
+            goldens.append(draft.golden)
+        else:
+            goldens[draft.place] = draft.golden
+    warn(*_shared_inputs(goldens))
+    _write(target, old, goldens, yes=yes, can_ask=file != "-")
+    sys.exit(int(has_bad_lines(caught) or sum(draft.cases for draft in drafts) < len(cases)))
 
 
-def _golden(case: AnyCase) -> Golden:
-    """Return the golden that expects the calls of a case, without secrets."""
+class _Draft(NamedTuple):
+    """A golden of a case; `place` is that of the golden it updates, and `cases` the number of equal cases."""
+
+    label: str
+    golden: Golden
+    place: int | None = None
+    cases: int = 1
+
+    @property
+    def identity(self) -> tuple[str, object]:
+        """What no two goldens share."""
+        if self.place is not None:
+            return "golden", self.place
+        return ("id", self.golden.id) if self.golden.id else ("input", self.golden.input)
+
+
+def _goldens_in(target: str, *, allow_nan: bool) -> list[Golden]:
+    """Return the goldens of the file to write; none if it does not exist, or is a device or empty."""
+    path = Path(target)
+    return read_goldens(target, allow_nan=allow_nan) if path.is_file() and path.stat().st_size else []
+
+
+def _drafts(cases: Sequence[AnyCase], goldens: GoldenSet | None) -> Iterator[_Draft]:
+    """Yield the golden of each case, and print what is left out."""
+    for index, case in enumerate(cases, 1):
+        label = printable(case.id or case.name or f"#{index}")
+        try:
+            draft, notes = _draft(label, case, goldens)
+        except (InvalidDataError, MissingFieldError) as error:
+            _leave_out(label, str(error))
+            continue
+        for note in notes:
+            click.echo(f"note on {label}: {printable(note)}", err=True)
+        yield draft
+
+
+def _leave_out(label: str, reason: str) -> None:
+    click.echo(f"left out {label}: {printable(reason)}", err=True)
+
+
+def _draft(label: str, case: AnyCase, goldens: GoldenSet | None) -> tuple[_Draft, list[str]]:
+    """Return the golden that expects the calls of a case, without secrets, and notes on it."""
     if isinstance(case, ConversationalTestCase) or not isinstance(case.input, str):
         raise MissingFieldError("the input of the case must be text, which a golden needs")
-    names = ("id", "available_tools", "tags", "metadata")
-    fields = {name: getattr(case, name) for name in names if getattr(case, name)}
-    return DEFAULT.model(Golden(input=case.input, expected_tools=approved_calls(case), **fields))
+    place = None if goldens is None else goldens.join(case).golden
+    if goldens is not None and place is not None:
+        old = goldens.goldens[place]
+        expected, notes = approved(case, DEFAULT, old.expected_tools)
+        return _Draft(label, old.model_copy(update={"expected_tools": expected}), place), notes
+    expected, notes = approved(case, DEFAULT)
+    fields = {
+        name: getattr(case, name) for name in ("id", "available_tools", "tags", "metadata") if getattr(case, name)
+    }
+    golden = DEFAULT.model(Golden(input=case.input, **fields))
+    return _Draft(label, golden.model_copy(update={"expected_tools": expected})), notes
+
+
+def _without_conflicts(drafts: Sequence[_Draft]) -> list[_Draft]:
+    """Merge the drafts of one input and equal calls; print and leave out those of one golden that differ."""
+    groups: dict[tuple[int | None, str, str], list[_Draft]] = {}
+    for draft in drafts:
+        content = Golden(input=draft.golden.input, expected_tools=draft.golden.expected_tools).to_json()
+        groups.setdefault((draft.place, draft.golden.input, content), []).append(draft)
+    owners: defaultdict[object, set[int]] = defaultdict(set)
+    for number, group in enumerate(groups.values()):
+        for draft in group:
+            owners[draft.identity].add(number)
+    kept: list[_Draft] = []
+    for group in groups.values():
+        conflicts = max(len(owners[draft.identity]) for draft in group)
+        if conflicts == 1:
+            kept.append(group[0]._replace(cases=len(group)))
+            continue
+        for draft in group:
+            _leave_out(
+                draft.label, f"cases with the same id or input made {conflicts} different lists of calls; approve one"
+            )
+    return kept
+
+
+def _shared_inputs(goldens: Sequence[Golden]) -> Iterator[str]:
+    """Yield a warning for each input that several goldens have, which a run can only find by id."""
+    by_input: defaultdict[str, list[str]] = defaultdict(list)
+    for golden in goldens:
+        by_input[golden.input].append(golden.id or "one without an id")
+    for text, ids in by_input.items():
+        if len(ids) > 1:
+            listed = join_first(ids, 5)
+            yield f"{len(ids)} goldens have the input {short_repr(text)}; a run finds one by its id alone: {listed}"
+
+
+def _write(target: str, old: Sequence[Golden], goldens: Sequence[Golden], *, yes: bool, can_ask: bool) -> None:
+    """Write the goldens; a file that has others is changed only after its difference was shown and confirmed."""
+    name = printable(target)
+    if old == goldens:
+        click.echo(f"{name} has these goldens already; nothing was written", err=True)
+        return
+    if old:
+        for line in _difference(old, goldens):
+            click.secho(printable(line), fg=_COLOURS.get(line[0]), err=True)
+        if not yes:
+            _confirm(name, can_ask=can_ask)
+    with exit_on_error(target, action="write"):
+        write_cases(target, goldens)
+    click.echo(f"{plural(len(goldens), 'golden')} written to {name}", err=True)
+
+
+def _confirm(name: str, *, can_ask: bool) -> None:
+    """Ask whether to change a file; exit unless the answer is yes."""
+    if not (can_ask and sys.stdin is not None and sys.stdin.isatty()):
+        stop(f"{name} would change as shown; pass --yes to change it, or name another file. Nothing was written")
+    if not click.confirm(f"change {name}?", err=True):
+        stop("nothing was written", 1)
+
+
+def _difference(old: Sequence[Golden], new: Sequence[Golden]) -> Iterator[str]:
+    """Yield the lines of a unified difference, golden by golden."""
+    before, after = ({golden.id or golden.input: golden for golden in goldens} for goldens in (old, new))
+    for key in {**before, **after}:
+        left, right = (
+            DEFAULT.model(goldens[key]).to_json(indent=2).splitlines() if key in goldens else []
+            for goldens in (before, after)
+        )
+        yield from difflib.unified_diff(left, right, f"{key} (now)", f"{key} (approved)", lineterm="")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import os
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -123,6 +123,7 @@ class Tag(NamedTuple):
         run_id: Id of its run.
         is_interrupted: Whether the run was interrupted.
         problems: Why it cannot be read, if it cannot.
+        ambiguity: Why it cannot be measured, if several goldens fit it.
     """
 
     file: int
@@ -132,6 +133,7 @@ class Tag(NamedTuple):
     run_id: str | None = None
     is_interrupted: bool = False
     problems: tuple[Problem, ...] = ()
+    ambiguity: str = ""
 
     @property
     def error(self) -> InvalidDataError:
@@ -311,9 +313,12 @@ def items_of(part: FilePart, setup: FileSetup) -> Iterator[FileCase]:
 
 def _file_case(case: AnyCase, name: str, file: int, setup: FileSetup) -> FileCase:
     """Return a case of a file with the expectations of its golden, and with what joins it with others."""
-    golden, key = None, None
+    golden, key, ambiguity = None, None, ""
     if setup.goldens is not None and not isinstance(case, ConversationalTestCase):
-        case, golden = setup.goldens.join(case)
+        try:
+            case, golden = setup.goldens.join(case)
+        except InvalidDataError as error:
+            ambiguity = str(error)
         key = None if golden is None else str(golden)
     if setup.cluster is not None:
         key = cluster_of(case, setup.cluster)
@@ -323,7 +328,9 @@ def _file_case(case: AnyCase, name: str, file: int, setup: FileSetup) -> FileCas
     run_id = None if run is None else run.run_id
     is_interrupted = run is not None and run_id is not None and run.status is RunStatus.INTERRUPTED
     read = named(case, name)
-    return FileCase(Tag(file, read.id or read.name or "", golden, key, run_id, is_interrupted), read, case)
+    return FileCase(
+        Tag(file, read.id or read.name or "", golden, key, run_id, is_interrupted, (), ambiguity), read, case
+    )
 
 
 def measure_item(tag: Tag, case: AnyCase, setup: FileSetup) -> tuple[MetricResult, ...]:
@@ -331,6 +338,9 @@ def measure_item(tag: Tag, case: AnyCase, setup: FileSetup) -> tuple[MetricResul
     pairs = zip(setup.metrics, setup.names, strict=True)
     if tag.problems:
         return tuple(errored_result(name, metric.threshold, tag.error) for metric, name in pairs)
+    if tag.ambiguity:
+        error = InvalidDataError(tag.ambiguity)
+        return tuple(errored_result(name, metric.threshold, error) for metric, name in pairs)
     no_golden = no_golden_of(tag.golden, has_goldens=setup.goldens is not None)
     return tuple(measure_in_thread(metric, case, no_golden).renamed(name) for metric, name in pairs)
 
@@ -381,6 +391,7 @@ class Intake(Generic[T]):
         self._repetitions: dict[str, tuple[int, int]] = {}  # the place of the first, and the number of all
         self._used: set[int] = set()
         self._without: list[str] = []
+        self._ambiguous: list[str] = []
 
     def take(self, tag: Tag, value: T) -> Iterator[tuple[CaseKey, int | None, T]]:
         """Yield the value with its unit and the place of the first case of its golden or cluster, if it can count."""
@@ -407,6 +418,8 @@ class Intake(Generic[T]):
             self.bad.add(self._plan.paths[tag.file], tag.problems)
         elif tag.golden is not None:
             self._used.add(tag.golden)
+        elif tag.ambiguity:
+            self._ambiguous.append(f"case {tag.name or place + 1}: {tag.ambiguity}")
         elif self._plan.goldens is not None:
             self._without.append(tag.name or f"#{place + 1}")
         if tag.key is None:
@@ -426,7 +439,9 @@ class Intake(Generic[T]):
         self.bad.check(setup.paths[0], has_cases=self._count > self.bad.count, reject=False)
         if setup.cluster is not None and not self._repetitions:
             raise ConfigurationError(f"no case has {setup.cluster!r}, the cluster")
-        texts = [] if setup.goldens is None else setup.goldens.missing_partners(self._used, self._without)
+        texts = (
+            [] if setup.goldens is None else setup.goldens.missing_partners(self._used, self._without, self._ambiguous)
+        )
         texts += [f"{source_name(setup.paths[file])}: {replaced_text(count)}" for file, count in self._replaced.items()]
         for text in texts:
             warnings.warn(text, ToolgradeWarning, stacklevel=5)
@@ -568,8 +583,9 @@ class Joined(NamedTuple):
 class GoldenSet:
     """Goldens of recorded runs.
 
-    A golden belongs to a case if its id is the id or the name of the case, or else if their inputs are equal and no
-    other golden has this input. With `field`, a path such as `metadata.task`, its id must be the value of that field.
+    A golden belongs to a case if its id is the id or the name of the case, or else if their inputs are equal; several
+    goldens with this input are ambiguous. With `field`, a path such as `metadata.task`, its id must be the value of
+    that field.
     """
 
     def __init__(self, goldens: Sequence[Golden], name: str, field: str | None) -> None:
@@ -586,9 +602,10 @@ class GoldenSet:
         if repeated:
             listed = join_first(repeated, _NAMED)
             raise ConfigurationError(f"{name} has several goldens with one id: {listed}; ids of goldens must differ")
-        inputs = Counter(golden.input for golden in goldens)
         self._by_id = {golden.id: place for place, golden in enumerate(goldens) if golden.id}
-        self._by_input = {golden.input: place for place, golden in enumerate(goldens) if inputs[golden.input] == 1}
+        self._by_input: defaultdict[str, list[int]] = defaultdict(list)
+        for place, golden in enumerate(goldens):
+            self._by_input[golden.input].append(place)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], field: str | None, *, allow_nan: bool = False) -> GoldenSet:
@@ -602,7 +619,11 @@ class GoldenSet:
         return cls(read_goldens(path, allow_nan=allow_nan), source_name(path), field)
 
     def join(self, case: TestCase) -> Joined:
-        """Return the case with what its golden says, as `evaluate` does with an agent; an id of its own stays."""
+        """Return the case with what its golden says, as `evaluate` does with an agent; an id of its own stays.
+
+        Raises:
+            InvalidDataError: Several goldens fit the case.
+        """
         place = self._golden_of(case)
         if place is None:
             return Joined(case, None)
@@ -623,17 +644,28 @@ class GoldenSet:
             value = value_at(case, self.field, "golden_id")
             return None if value is None else self._by_id.get(str(value))
         text = case.input if isinstance(case.input, str) else ""
-        for key, places in ((case.id, self._by_id), (case.name, self._by_id), (text, self._by_input)):
-            if key and key in places:
-                return places[key]
-        return None
+        for key in (case.id, case.name):
+            if key and key in self._by_id:
+                return self._by_id[key]
+        places = self._by_input.get(text, []) if text else []
+        if len(places) > 1:
+            ids = [repr(self.goldens[place].id or f"#{place + 1}") for place in places]
+            raise InvalidDataError(
+                f"its golden is ambiguous: {join_first(ids, _NAMED)} of {self.name} have its input; "
+                "give the case the id of one of them, or name the field that has it with golden_id (--golden-id)"
+            )
+        return places[0] if places else None
 
-    def missing_partners(self, used: Collection[int], without: Sequence[str]) -> list[str]:
-        """Return the warnings about goldens without a case and cases `without` a golden, by their names.
+    def missing_partners(
+        self, used: Collection[int], without: Sequence[str], ambiguous: Sequence[str] = ()
+    ) -> list[str]:
+        """Return the warnings about goldens without a case, and cases `without` a golden or with an ambiguous one.
 
         Raises:
             ConfigurationError: No golden has a case.
         """
+        if not used and ambiguous:
+            raise ConfigurationError(ambiguous[0])
         if not used:
             how = "by id, name or input" if self.field is None else f"by the field {self.field!r}"
             remedy = "name the field that has the id with golden_id (--golden-id)"
@@ -641,7 +673,7 @@ class GoldenSet:
         unused = [golden.id or golden.input for place, golden in enumerate(self.goldens) if place not in used]
         texts = [_missing(without, "case", f"without a golden in {self.name}")]
         texts.append(_missing(unused, "golden", f"of {self.name} without a case"))
-        return [text for text in texts if text]
+        return [*ambiguous[:_NAMED], *filter(None, texts)]
 
 
 def _missing(names: Sequence[str], noun: str, problem: str) -> str:
