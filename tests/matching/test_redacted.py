@@ -7,6 +7,7 @@ objects, which are gone into; a list with a mark anywhere is marked; a marked ou
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 from unittest import mock
@@ -17,11 +18,16 @@ from hypothesis import strategies as st
 
 import oracles
 from shorthand import align
-from toolgrade import LLMTestCase, ToolCall, ToolCallParams, ToolCorrectnessMetric
+from toolgrade import LLMTestCase, TaskSuccessMetric, ToolCall, ToolCallParams, ToolCorrectnessMetric
 from toolgrade._internal.json import REDACTED
+from toolgrade.expect import AnyOf, Contains, Expect, IgnoreCase, Optional, SameMeaning
 from toolgrade.matching.alignment import CallItem
 from toolgrade.matching.json_compare import ABSENT
 
+METRICS = [
+    ToolCorrectnessMetric(evaluation_params=["input_parameters"]),
+    TaskSuccessMetric(effects={"pay": "write"}, calls_only=True, compare="exact"),
+]
 M = REDACTED
 BOTH = [ToolCallParams.INPUT_PARAMETERS, ToolCallParams.OUTPUT]
 
@@ -189,7 +195,9 @@ def test_result_lists_redacted_values() -> None:
     ]
     assert {finding.kind for finding in result.findings} == {"not_compared"}
     assert "$.input_parameters.api_key is redacted, so it was left out of the comparison." in str(result.reason)
-    assert result.warnings == ("some calls were compared without values that are redacted",)
+    places = ("$.input_parameters.api_key", '$.input_parameters["odd\\u001b key"]', "$.output")
+    listed = ", ".join(f"{path} of called #1 't'" for path in places)
+    assert result.warnings == (f"left out of the comparison, since it is redacted: {listed}",)
 
 
 def test_uncaptured_and_redacted_values_are_distinguished() -> None:
@@ -204,7 +212,7 @@ def test_uncaptured_and_redacted_values_are_distinguished() -> None:
     assert [finding.path for finding in result.findings] == ["$.output", "$.input_parameters.api_key"]
     assert result.warnings == (
         "some calls were compared without fields that were not recorded",
-        "some calls were compared without values that are redacted",
+        "left out of the comparison, since it is redacted: $.input_parameters.api_key of called #1 't'",
     )
 
 
@@ -216,3 +224,29 @@ def test_an_exact_match_may_hold_redacted_values() -> None:
 
     assert metric.measure(LLMTestCase(expected_tools=expected, tools_called=called)).score == 1
     assert metric.measure(LLMTestCase(expected_tools=expected, tools_called=called[::-1])).score == 0
+
+
+HIDDEN = [
+    M,
+    f"Bearer {M}",
+    IgnoreCase(M),
+    SameMeaning({"t": M}),
+    Contains(M),
+    AnyOf(M, "q"),
+    Optional(M),
+    [IgnoreCase(M)],
+]
+
+
+@pytest.mark.parametrize("hidden", HIDDEN, ids=repr)
+@pytest.mark.parametrize("metric", [*METRICS, *(replace(metric, compare="meaning") for metric in METRICS)], ids=repr)
+def test_a_mark_counts_on_neither_side_whatever_compares(hidden: Any, metric: Any) -> None:
+    """In expected values, also inside of matchers and by meaning; the warning names the call and the place."""
+    called = ToolCall(name="pay", input_parameters={"to": "Ann", "key": ["x"] if isinstance(hidden, list) else "x"})
+    scores: list[float | None] = []
+    for to in ("Ann", "Bob"):
+        expected = Expect("pay", {"key": hidden, "to": to})
+        result = metric.measure(LLMTestCase(expected_tools=[expected], tools_called=[called]))
+        scores.append(result.score)
+        assert any("redacted: $.input_parameters.key" in text and "called #1 'pay'" in text for text in result.warnings)
+    assert scores == [1, 0]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, TypeGuard
 
 from toolgrade._internal.json import json_items
@@ -37,6 +38,11 @@ class ValuePattern(ABC):
     by_meaning: ClassVar[bool] = False
     # `redact` and `_internal.json` recognize a pattern by this attribute, because they cannot import this class.
     __toolgrade_matcher__: ClassVar[bool] = True
+
+    @cached_property
+    def holds_mark(self) -> bool:
+        """Whether a value to compare with is redacted; `has_mark` reads this."""
+        return any(has_mark(list(part) if isinstance(part, tuple) else part) for part in vars(self).values())
 
     @abstractmethod
     def credit(self, value: Any) -> Ratio | None:
@@ -206,7 +212,7 @@ def _respelled(expected: Any, value: Any, path: Path) -> Iterator[Difference]:
 def _hidden(expected: Any, value: Any) -> bool:
     """Return whether two values cannot be compared because of what is redacted in one of them."""
     if is_pattern(expected):
-        return expected.reads_value and has_mark(value)
+        return expected.reads_value and (has_mark(value) or has_mark(expected))
     return is_hidden(expected) or is_hidden(value)
 
 

@@ -214,9 +214,9 @@ def frozen(value: Any) -> Hashable:
 
 
 def has_mark(value: Any) -> bool:
-    """Return whether a value holds the mark, on its own or at any depth; keys are not looked at."""
+    """Return whether a value holds the mark, on its own or at any depth, also in a matcher; keys are not looked at."""
     if type(value) is not dict and type(value) is not list:
-        return is_redacted(value)
+        return is_redacted(value) or (type(value) not in SCALARS and getattr(value, "holds_mark", False))
     for item in value.values() if type(value) is dict else value:  # noqa: SIM110 - `any` would take more stack
         if has_mark(item):
             return True

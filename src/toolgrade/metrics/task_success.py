@@ -356,7 +356,7 @@ class _CallsExplained(NamedTuple):
             warnings=[
                 *self.warnings,
                 *scoring.idle_warnings(changes, parts),
-                *partial_comparison_warnings(changes.writes),
+                *partial_comparison_warnings(changes.writes, self.called),
                 *_warnings(parts),
             ],
             alignment=changes.writes,

@@ -335,7 +335,7 @@ class _AlignedCalls(NamedTuple):
             steps=choice_lines(alignment),
             parts={"precision": alignment.precision, "recall": alignment.recall, "f1": alignment.f1},
             findings=(*alignment_findings(alignment, self.expected, self.called), *self.findings),
-            warnings=[*self.warnings, *partial_comparison_warnings(alignment), *self.last_warnings],
+            warnings=[*self.warnings, *partial_comparison_warnings(alignment, self.called), *self.last_warnings],
             alignment=alignment,
         )
 

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from toolgrade._internal.json import json_path
-from toolgrade._internal.text import code_points_note, number_text, plural, printable
+from toolgrade._internal.text import code_points_note, join_first, number_text, plural, printable
 from toolgrade.matching.alignment import Alignment, Denominator, Pair
 from toolgrade.matching.json_compare import ABSENT
 from toolgrade.result import Finding, FindingKind, display_value
 
 MOST_FINDINGS = 20
 """Findings that a reason lists; `MetricResult.findings` holds all of them."""
+
+_MOST_HIDDEN = 5
+"""Redacted values that a warning names."""
 
 _ORDER_FINDINGS: Final[dict[str, tuple[FindingKind, str]]] = {
     "after": ("out_of_order", "Out of order"),
@@ -165,12 +168,18 @@ def reason_text(head: str, findings: Sequence[Finding], warnings: Sequence[str])
     return "\n".join(lines)
 
 
-def partial_comparison_warnings(alignment: Alignment) -> list[str]:
-    """Return warnings about calls that were compared without some of their fields."""
+def partial_comparison_warnings(alignment: Alignment, called: Sequence[str]) -> list[str]:
+    """Return warnings about calls, with these names by position, that were compared without some of their fields."""
     pairs = [pair for pair in (*alignment.pairs, *alignment.out_of_order) if pair.not_compared]
     warnings: list[str] = []
     if any(len(pair.not_compared) > len(pair.redacted) for pair in pairs):
         warnings.append("some calls were compared without fields that were not recorded")
-    if any(pair.redacted for pair in pairs):
-        warnings.append("some calls were compared without values that are redacted")
+    hidden = [
+        f"$.{part} of {_position_text(called[pair.called], pair.called, 'called')}"
+        for pair in pairs
+        for part in pair.redacted
+    ]
+    if hidden:
+        listed = join_first(hidden, _MOST_HIDDEN, count_rest=True)
+        warnings.append(f"left out of the comparison, since it is redacted: {printable(listed)}")
     return warnings
