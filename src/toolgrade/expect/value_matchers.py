@@ -337,12 +337,21 @@ class Normalized(_LeafMatcher, kind="normalized"):
 
 def normalized_text(text: str, drop: str = "") -> str:
     """Return a text as `Normalized` compares it, without the characters in `drop`."""
+    dropped = folded_text(drop)
+    kept = "".join(letter for letter in folded_text(text) if letter not in dropped)
+    # A character of white space that is dropped stands for all of them.
+    return ("" if any(map(str.isspace, drop)) else " ").join(kept.split())
+
+
+def folded_text(text: str) -> str:
+    """Return a text without case, in one Unicode form."""
     # Normalized twice, because case folding can produce a text that is not in normal form.
-    folded = _nfkc(_nfkc(text).casefold())
-    return " ".join("".join(letter for letter in folded if letter not in drop).split())
+    return _nfkc(_nfkc(text).casefold())
 
 
 def _nfkc(text: str) -> str:
+    if text.isascii():
+        return text
     # Python needs quadratic time to sort the combining characters in a row: 200,000 of them take minutes.
     if len(text) > _MOST_COMBINING:
         length = 0

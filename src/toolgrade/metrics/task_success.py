@@ -1,16 +1,12 @@
-"""Task success: a metric that combines all that a case states about the task into one score.
-
-Texts are compared without regard to case, white space, Unicode forms and thousands separators.
-"""
+"""Task success: a metric that combines all that a case states about the task into one score."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
-from typing import Any, ClassVar, Final, NamedTuple, get_args
+from typing import Any, ClassVar, NamedTuple, get_args
 
 from toolgrade._internal.json import is_number
 from toolgrade._internal.options import enabled, read_share, require_one_of
@@ -19,9 +15,7 @@ from toolgrade.calls import ToolCall, ToolEffect, ToolSpec
 from toolgrade.cases import MLLMImage, TestCase
 from toolgrade.errors import MissingExpectationError, MissingFieldError
 from toolgrade.expect import AnyOf, Approx, Contains, ContainsAll, Matcher
-from toolgrade.expect.meaning import meaning_key
 from toolgrade.expect.plan import Expectation
-from toolgrade.expect.value_matchers import normalized_text
 from toolgrade.matching.alignment import Alignment, Pair, quotient
 from toolgrade.metrics.base import Details, Measurement, Metric, result_of
 from toolgrade.metrics.call_filter import CallFilter
@@ -41,6 +35,7 @@ from toolgrade.metrics.called_tools import (
     run_notes,
 )
 from toolgrade.metrics.effect_alignment import CaseChanges, TaskChanges, TurnMatches
+from toolgrade.metrics.text_search import TextIndex
 from toolgrade.metrics.tool_effects import is_hand_over
 from toolgrade.metrics.wording import arithmetic, choice_lines, partial_comparison_warnings
 from toolgrade.result import Finding, MetricResult, display_value
@@ -63,7 +58,7 @@ class TaskSuccessMetric(Metric):
 
     - `turns`, where expected calls have a `turn`: the matched weight of these calls, reads included, compared only with
       the calls of the same turn, over their number;
-    - `required_texts`: the share of them that the agent said at any time;
+    - `required_texts`: the share of them that the agent said at any time, as whole words, numbers and dates;
     - `ended`, with `ends`: 1 if the run ended as stated, else 0;
     - `answer`, with `expected_output`: of a text the share of its words and numbers that the answer has, of a matcher
       its credit.
@@ -431,7 +426,8 @@ def _required_texts(case: TestCase) -> list[_Term]:
     if not required:
         return []
     texts, only_answer = _texts_of_agent(case)
-    absent = [text for text in required if not contains_text(text, texts)]
+    said = TextIndex(texts)
+    absent = [text for text in required if not said.contains(text)]
     value = (len(required) - len(absent)) / len(required)
     findings = [
         Finding("missing_text", f"Not said: {display_value(text, None)}.", "", expected_value=text) for text in absent
@@ -542,19 +538,6 @@ def _text_of(content: str | list[str | MLLMImage]) -> str:
     return content if isinstance(content, str) else "\n".join(part for part in content if isinstance(part, str))
 
 
-_THOUSANDS: Final = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_NUMBER: Final = re.compile(r"(?:(?<![\w.])[-+])?\d{1,300}(?:\.\d{1,300})?")
-_WORD: Final = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+")
-
-
-def contains_text(required: str, texts: Sequence[str]) -> bool:
-    """Return whether one of the texts contains a required text; a number is contained if it is one of the numbers."""
-    number = meaning_key(required)
-    if isinstance(number, (int, float)):
-        return any(number in _numbers(text) for text in texts)
-    return any(_plain(required) in _plain(text) for text in texts)
-
-
 def answer_credit(expected: str | Matcher, answer: str) -> Fraction:
     """Return how far an answer fits the expected one, from 0 to 1.
 
@@ -562,40 +545,26 @@ def answer_credit(expected: str | Matcher, answer: str) -> Fraction:
     `AnyOf` and `Approx` look for their texts and numbers inside the answer; `ContainsAll` gives the share of those that
     it has. All other matchers look at the whole answer.
     """
+    index = TextIndex([answer])
     if isinstance(expected, str):
-        words = _words(expected)
-        if not words:
-            return Fraction(contains_text(expected, [answer]))
-        return Fraction(len(words & _words(answer)), len(words))
-    return _part_credit(expected, answer)
+        found, words = index.count_words(expected)
+        return Fraction(found, words) if words else Fraction(index.contains(expected))
+    return _part_credit(expected, answer, index)
 
 
-def _part_credit(part: Any, answer: str) -> Fraction:  # noqa: ANN401 - a matcher or a value inside one
+def _part_credit(part: Any, answer: str, index: TextIndex) -> Fraction:  # noqa: ANN401 - a matcher or a value in one
     """Return how far an answer has what a matcher, or a value inside a matcher, describes."""
     if isinstance(part, str):
-        return Fraction(contains_text(part, [answer]))
+        return Fraction(index.contains(part))
     if isinstance(part, Contains):
-        return _part_credit(part.value, answer)
+        return _part_credit(part.value, answer, index)
     if isinstance(part, ContainsAll):
-        return sum((_part_credit(one, answer) for one in part.values), Fraction(0)) / len(part.values)
+        return sum((_part_credit(one, answer, index) for one in part.values), Fraction(0)) / len(part.values)
     if isinstance(part, AnyOf):
-        return max(_part_credit(one, answer) for one in part.values)
+        return max(_part_credit(one, answer, index) for one in part.values)
     if isinstance(part, Approx):
-        return Fraction(any(map(part.accepts, _numbers(answer))))
+        return Fraction(any(map(part.accepts, index.numbers)))
     if isinstance(part, Matcher):
         credit = part.credit(answer)
         return Fraction(1) if credit is None else Fraction(*credit)
-    return Fraction(is_number(part) and part in _numbers(answer))
-
-
-def _plain(text: str) -> str:
-    return _THOUSANDS.sub("", normalized_text(text))
-
-
-def _words(text: str) -> set[Hashable]:
-    return set(map(meaning_key, _WORD.findall(_plain(text))))
-
-
-def _numbers(text: str) -> list[int | float]:
-    texts = _NUMBER.findall(_plain(text))
-    return [float(number) if "." in number else int(number) for number in texts]
+    return Fraction(is_number(part) and part in index.numbers)
