@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import pickle
+from collections.abc import Callable
 from dataclasses import fields
 from math import inf, nan
 from typing import Any
@@ -18,6 +19,7 @@ from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric
 from toolgrade.errors import ConfigurationError, InvalidDataError, ToolgradeError
 from toolgrade.expect import (
     Absent,
+    AllOf,
     AnyOf,
     Approx,
     Contains,
@@ -31,6 +33,7 @@ from toolgrade.expect import (
     IgnoreCase,
     Matcher,
     Normalized,
+    Not,
     Optional,
     Plan,
     Predicate,
@@ -38,6 +41,7 @@ from toolgrade.expect import (
     Regex,
     SameMeaning,
     Schema,
+    Similar,
     Subset,
     Superset,
     Unordered,
@@ -67,6 +71,9 @@ TABLE: list[tuple[Matcher, list[Any], list[Any]]] = [
     (Regex(r"\d+", search=True), ["a12b"], ["ab"]),
     (Regex("ab", ignore_case=True), ["AB"], ["ABC"]),
     (Contains("par"), ["paris", "par"], ["Paris", 3, {"par": 1}, ["paris"]]),
+    (Contains("PAR", ignore_case=True), ["paris", ["Par", "x"]], ["pais", ["paris"]]),
+    (Contains(IgnoreCase("refund")), ["Refund policy", ["REFUND"]], ["funds", ["Refund policy"], 1]),
+    (Contains(AllOf(Regex("a+"), Not("b"))), ["xa", ["aa"]], ["ab", ["b"], "x"]),
     (Contains(1), [[1], [2, 1.0]], [[True], "1", []]),
     (Contains(Approx(1, abs=0.5)), [[5, 1.2]], [[2], []]),
     (ContainsAll("par", "is"), ["paris", "is par"], ["par", "Paris", 3, ["par", "paris"]]),
@@ -74,13 +81,19 @@ TABLE: list[tuple[Matcher, list[Any], list[Any]]] = [
     (AnyOf(1, "x", None), [1, "x", None], ["y", False]),
     (AnyOf(Regex("a+"), Approx(5, abs=1)), ["aaa", 4], ["b", 7]),
     (AnyOf([1, Ignore()]), [[1, 2]], [[2, 1], [1]]),
+    (AllOf(Contains("a"), Not("ab")), ["a", "abc"], ["ab", "b", 1]),
+    (Not("x"), ["y", None, 1], ["x"]),
+    (Not(AnyOf(1, Regex("a+"))), [2, "b"], [1, "aa"]),
+    (Similar("kitten sat", at_least=0.9), ["kitten sat", "sitten sat", "kitten satt"], ["sitting sat", "kitten", None]),
+    (Similar("", at_least=1), [""], ["a"]),
     (IgnoreCase("Paris"), ["paris", "PARIS"], ["pari", None]),
     (IgnoreCase("straße"), ["STRASSE"], []),
     (IgnoreCase(["A", {"k": "B"}, 1]), [["a", {"k": "b"}, 1.0]], [["a", {"K": "b"}, 1]]),
     (Normalized(" New  York "), ["new york", "NEW\tYORK"], ["newyork"]),
     (Normalized("ﬁve"), ["FIVE"], []),
     (Normalized("São Paulo"), ["Sa\u0303o paulo"], ["Sao Paulo"]),
-    (Normalized("New-York, NY", drop=" ,-"), ["newyorkny"], ["newyork"]),
+    (Normalized("New-York, NY", drop=" ,-"), ["newyorkny", "New\nYork\u00a0NY"], ["newyork"]),
+    (Normalized("A.B", drop="B "), ["a .\t"], ["ab"]),
     (Normalized(5), [5], ["5"]),
     (Date("2026-05-20"), ["2026-05-20", "20260520", "2026-05-20T10:00:00Z", " 2026-05-20 "], ["2026-05-21", 20260520]),
     (Date("2026-05-20"), [], ["20.5.2026", "2026-05", "2026-05-20T25:00"]),
@@ -221,6 +234,89 @@ def test_any_of_gives_the_credit_of_the_best() -> None:
     assert scored({"x": AnyOf("c", Absent())}, {"x": "d"}) == 0
 
 
+def test_credits_of_combinations() -> None:
+    """`AllOf` gives the worst credit, `Similar` its ratio on demand, and `Not` all or nothing."""
+    half = {"a": 1, "b": 2}
+    assert scored({"x": AllOf(half, Not({"c": 1}))}, {"x": {"a": 1, "b": 3}}) == 0.5
+    assert scored({"x": AllOf(Ignore(), Optional(1))}, {}) == 1
+    assert scored({"x": AllOf(Optional("a"), Present())}, {}) == 0
+    assert scored({"x": Not(half)}, {"x": {"a": 1, "b": 3}}) == 1
+    assert scored({"x": Similar("abcd", partial=True)}, {"x": "abcx"}) == 0.75
+    assert scored({"x": Similar("abcd", partial=True)}, {"x": 1}) == 0
+
+
+#: Something that each kind of matcher can hold: a text, or the only value that makes sense.
+ALONE: list[Any] = [
+    *(kind("ab") for kind in (Exact, IgnoreCase, Normalized, SameMeaning, Contains, Not, Optional, Similar)),
+    *(
+        ContainsAll("a", "b"),
+        AnyOf("ab", "c"),
+        AllOf("ab"),
+        Approx(1),
+        Regex("ab"),
+        Glob("a*"),
+        DateEqual("2026-05-20"),
+    ),
+    *(Ignore(), Present(), Absent(), Schema({"type": "string"}), Predicate(lambda value: value == "ab")),
+    *(Unordered(["ab"]), Subset(["ab"]), Superset(["ab"])),
+]
+VALUES: list[Any] = ["ab", "AB", "xaby", "c", "", 1, None, "2026-05-20", ["ab"], ["x", "ab"], ["AB"], [], [["ab"]], [1]]
+
+#: How each matcher is made of another one, and when it then accepts a value, by what the other one accepts.
+PARTS: dict[type[Matcher], Callable[[Callable[[Any], bool], Any], bool]] = {
+    Contains: lambda fits, value: type(value) is list and any(map(fits, value)),
+    AnyOf: lambda fits, value: fits(value),
+    Optional: lambda fits, value: fits(value),
+    Not: lambda fits, value: not fits(value),
+    Unordered: lambda fits, value: type(value) is list and len(value) == 1 and fits(value[0]),
+    Subset: lambda fits, value: type(value) is list and len(value) <= 1 and all(map(fits, value)),
+    Superset: lambda fits, value: type(value) is list and any(map(fits, value)),
+}
+PARTS |= {ContainsAll: PARTS[Contains], AllOf: PARTS[AnyOf]}
+SEARCHED = (
+    Exact,
+    IgnoreCase,
+    Normalized,
+    SameMeaning,
+    Regex,
+    Glob,
+    Contains,
+    ContainsAll,
+    AnyOf,
+    AllOf,
+    Optional,
+    Ignore,
+    Present,
+)
+
+
+@pytest.mark.parametrize("inner", ALONE, ids=lambda inner: inner.kind)
+@pytest.mark.parametrize("outer", MATCHERS.values(), ids=lambda outer: outer.kind)
+def test_every_pair_of_matchers_composes_or_is_refused(outer: Any, inner: Matcher) -> None:
+    """A matcher in another one is looked at as documented, also from JSON; or it is an error when it is built."""
+    try:
+        matcher = outer([inner] if outer in (Unordered, Subset, Superset) else inner)
+    except (ConfigurationError, TypeError):  # those without a value take none
+        assert outer not in (AnyOf, AllOf, Optional)
+        assert outer not in PARTS or isinstance(inner, (Ignore, Present, Absent, Optional, Not))
+        return
+    assert outer in PARTS
+    if not isinstance(inner, Predicate):
+        assert read_expectation(expectation_json(Plan([Expect("t", {"x": matcher})]))) == Plan(
+            [Expect("t", {"x": matcher})]
+        )
+
+    def fits(value: Any) -> bool:
+        return scored({"x": inner}, {"x": value}) == 1
+
+    for value in VALUES:
+        accepted = PARTS[outer](fits, value)
+        if outer in (Contains, ContainsAll) and isinstance(value, str):
+            ends = [(start, end) for end in range(len(value) + 1) for start in range(end + 1)]
+            accepted = isinstance(inner, SEARCHED) and any(fits(value[start:end]) for start, end in ends)
+        assert (scored({"x": matcher}, {"x": value}) == 1) == accepted, value
+
+
 @pytest.mark.parametrize(
     ("at", "expected", "called", "worth"),
     [
@@ -244,6 +340,8 @@ def test_any_of_gives_the_credit_of_the_best() -> None:
         ({"x": Optional()}, {"x": 1, "y": 1}, {"y": 1}, 1),
         ({"x": Optional(Approx(abs=1))}, {"x": 1, "y": 1}, {"x": 1.5, "y": 1}, 1),
         ({"x": AnyOf(Approx(abs=1), None)}, {"x": 1}, {"x": None}, 1),
+        ({"x": Contains(IgnoreCase())}, {"x": "a"}, {"x": "bAb"}, 1),
+        ({"x": AllOf(IgnoreCase(), Not("a"))}, {"x": "a"}, {"x": "A"}, 1),
     ],
 )  # fmt: skip
 def test_matchers_by_place(at: dict[str, Matcher], expected: Any, called: Any, worth: float) -> None:
@@ -331,6 +429,14 @@ def test_call_is_forbidden_only_if_its_arguments_are_visible() -> None:
         (lambda: Approx(1, abs="x"), "abs of Approx must be a finite number from 0"),  # type: ignore[arg-type]
         (AnyOf, "AnyOf needs at least one value"),
         (lambda: Regex("("), "is not a regular expression"),
+        (lambda: IgnoreCase(Regex("a")), "IgnoreCase must not contain matchers; combine matchers by AllOf or AnyOf"),
+        (lambda: Contains(Not("a")), "Contains must not contain Not; use Contains inside of it"),
+        (lambda: Contains(Regex("a"), ignore_case=True), "IgnoreCase must not contain matchers"),
+        (lambda: ContainsAll("a", Absent()), "ContainsAll must not contain Absent"),
+        (lambda: Unordered([Approx()]), "each matcher in a list or an object of Unordered must have a value"),
+        (lambda: Not(Absent()), "Not needs a value or a matcher of values"),
+        (lambda: Similar(3), "Similar needs a text, got 3"),
+        (lambda: Similar("a", at_least=0), "at_least of Similar must be a number above 0 and up to 1"),
         (lambda: Unordered({"a": 1}), "Unordered needs a list, got"),
         (lambda: Subset(3), "Subset needs a list or an object, got 3"),
         (lambda: DateEqual("tomorrow"), "DateEqual needs a date or a time"),

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from toolgrade.expect.plan import Alternatives, Expect, Forbid, OneOf, Parallel, Plan
     from toolgrade.expect.value_matchers import (
         Absent,
+        AllOf,
         AnyOf,
         Approx,
         Contains,
@@ -43,11 +44,13 @@ if TYPE_CHECKING:
         Ignore,
         IgnoreCase,
         Normalized,
+        Not,
         Optional,
         Predicate,
         Present,
         Regex,
         Schema,
+        Similar,
         Subset,
         Superset,
         Unordered,
@@ -60,14 +63,15 @@ _NAMES = {
     "meaning": "SameMeaning",
     "plan": "Alternatives Expect Forbid OneOf Parallel Plan",
     "value_matchers": (
-        "Absent AnyOf Approx Contains ContainsAll DateEqual Glob Ignore IgnoreCase Normalized Optional Predicate "
-        "Present Regex Schema Subset Superset Unordered"
+        "Absent AllOf AnyOf Approx Contains ContainsAll DateEqual Glob Ignore IgnoreCase Normalized Not Optional "
+        "Predicate Present Regex Schema Similar Subset Superset Unordered"
     ),
 }
 """The names by the module that holds them."""
 
 __all__ = [
     "Absent",
+    "AllOf",
     "Alternatives",
     "AnyOf",
     "Approx",
@@ -83,6 +87,7 @@ __all__ = [
     "IgnoreCase",
     "Matcher",
     "Normalized",
+    "Not",
     "OneOf",
     "Optional",
     "Parallel",
@@ -92,6 +97,7 @@ __all__ = [
     "Regex",
     "SameMeaning",
     "Schema",
+    "Similar",
     "Subset",
     "Superset",
     "Unordered",

@@ -29,7 +29,7 @@ from toolgrade.errors import InvalidDataError, Problem, ToolgradeError
 from toolgrade.expect import meaning  # noqa: F401 # pyright: ignore[reportUnusedImport]
 from toolgrade.expect.matcher import MATCHERS, Exact, Matcher, to_plain, without_exact
 from toolgrade.expect.plan import Alternatives, Expect, Expectation, Forbid, OneOf, Parallel, Plan, PlanItem
-from toolgrade.expect.value_matchers import AnyOf, ContainsAll, Predicate
+from toolgrade.expect.value_matchers import Predicate, SeveralValues
 from toolgrade.matching.argument_pattern import holds_matcher, json_of
 
 T = TypeVar("T")
@@ -360,7 +360,7 @@ class _Reader:
                 "a predicate is a function, which JSON cannot store; build this expectation in Python"
             )
         options = self.matcher_options(kind, value, path)
-        if kind in (AnyOf, ContainsAll):
+        if issubclass(kind, SeveralValues):
             return kind(*self.list_at(options["values"], (*path, "values")))
         return kind(**options)
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Final
 
-from toolgrade._internal.json import MARK, MAX_DEPTH, to_json_value
+from toolgrade._internal.json import MARK, MAX_DEPTH, json_items, to_json_value
+from toolgrade._internal.options import require
 from toolgrade._internal.text import short_json
 from toolgrade.errors import InvalidDataError
 from toolgrade.matching.argument_pattern import ONE, ZERO, Ratio, ValuePattern, credit_of, holds_matcher
@@ -59,6 +60,11 @@ class Matcher(ValuePattern):
         """Return 1 if a value is accepted, else 0; a missing value gives 0."""
         return ONE if not isinstance(value, AbsentType) and self.accepts(value) else ZERO
 
+    def accepts_part(self, text: str) -> bool:
+        """Return whether a part of a text is accepted, as `Contains` asks; of most matchers none is."""
+        del text
+        return False
+
     @property
     def complete(self) -> bool:
         """Whether the matcher has its value; without one, it takes the value at its place in the arguments."""
@@ -105,6 +111,33 @@ def tree_of(value: Any, depth: int = 0) -> Any:
     if isinstance(value, (list, tuple)):
         return [tree_of(item, depth + 1) for item in value]
     return to_json_value(value)
+
+
+def nested_tree(value: Any, owner: str) -> Any:
+    """Return the value of a matcher, which may contain others, as `tree_of` does.
+
+    Raises:
+        ConfigurationError: A matcher in a list or an object has no value; only one that is the value itself gets it.
+    """
+    tree = tree_of(value)
+    if not isinstance(tree, Matcher):
+        _require_complete(tree, owner)
+    return tree
+
+
+def _require_complete(tree: Any, owner: str) -> None:
+    if isinstance(tree, Matcher):
+        require(tree.complete, f"each matcher in a list or an object of {owner} must have a value", tree)
+    elif isinstance(tree, (dict, list)):
+        for _, item in json_items(tree):
+            _require_complete(item, owner)
+
+
+def part_fits(expected: Any, text: str) -> bool:
+    """Return whether a part of a text fits an expected value."""
+    return (
+        expected.accepts_part(text) if isinstance(expected, Matcher) else isinstance(expected, str) and expected in text
+    )
 
 
 def _exact(tree: dict[str, Any]) -> Matcher:
@@ -162,9 +195,24 @@ class ValueMatcher(Matcher):
     value: Any = ABSENT
 
     def __post_init__(self) -> None:
-        """Normalize the value to JSON values."""
-        if self.value is not ABSENT:
-            set_field(self, "value", tree_of(self.value) if self.nested else to_json_value(self.value))
+        """Normalize the value to JSON values, and check the matchers in it."""
+        if self.nested and self.value is not ABSENT:
+            set_field(self, "value", nested_tree(self.value, type(self).__name__))
+        elif self.value is not ABSENT:
+            advice = "combine matchers by AllOf or AnyOf"
+            require(
+                not holds_matcher(self.value), f"{type(self).__name__} must not contain matchers; {advice}", self.value
+            )
+            set_field(self, "value", to_json_value(self.value))
+
+    @property
+    def complete(self) -> bool:
+        """Whether the matcher has a value; a matcher as the value must be complete."""
+        return self.value.complete if isinstance(self.value, Matcher) else super().complete
+
+    def bind(self, value: Any) -> Matcher:
+        """Return the matcher with this value, or unchanged if it has one."""
+        return replace(self, value=self.value.bind(value)) if isinstance(self.value, Matcher) else super().bind(value)
 
     def describe(self) -> str:
         """Return the value and how it is compared, such as `"x" or nothing`."""
@@ -190,6 +238,10 @@ class Exact(ValueMatcher, kind="exact"):
     def accepts(self, value: Any) -> bool:
         """Return whether a value is equal."""
         return json_equal(self.value, value)
+
+    def accepts_part(self, text: str) -> bool:
+        """Return whether a text contains the value."""
+        return part_fits(self.value, text)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form, in which the value is never read as a matcher."""

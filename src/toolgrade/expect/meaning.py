@@ -55,6 +55,10 @@ class SameMeaning(ValueMatcher, kind="same_meaning"):
         # No call has a deeper value, and looking into one would overflow the stack.
         return not is_deeper(value, MAX_DEPTH) and meaning_key(self.value) == meaning_key(value)
 
+    def accepts_part(self, text: str) -> bool:
+        """Return whether a text contains the value, which must be text."""
+        return isinstance(self.value, str) and normalized_text(self.value) in normalized_text(text)
+
 
 def is_plain_list(value: object) -> bool:
     """Return whether a value is a list without lists, objects and matchers in it."""

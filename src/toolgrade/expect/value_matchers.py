@@ -17,16 +17,17 @@ from typing import Any, ClassVar, NamedTuple
 
 from toolgrade._internal.budget import BoundedPattern, Budget, current_budget
 from toolgrade._internal.json import MARK, MAX_DEPTH, is_deeper, is_number, short_repr, to_json_value
+from toolgrade._internal.lazy_imports import import_extra
 from toolgrade._internal.options import require, require_flags
-from toolgrade._internal.text import short_json, shorten
+from toolgrade._internal.text import short_json
 from toolgrade.errors import ConfigurationError, ToolgradeError
 from toolgrade.expect.json_schema import BrokenSchemaError, Validator, build_validator
-from toolgrade.expect.matcher import Matcher, ValueMatcher, set_field, tree_of, value_text
+from toolgrade.expect.matcher import Matcher, ValueMatcher, nested_tree, part_fits, set_field, value_text
 from toolgrade.matching.argument_pattern import ONE, ZERO, Ratio, credit_of, fits, holds_matcher
 from toolgrade.matching.json_compare import ABSENT, frozen, has_mark, json_equal
 
-_LONGEST = 80
-"""Longest list of alternatives in messages."""
+_EDITS = 4_000
+"""Pairs of characters that are compared for an edit distance in about the time of one step."""
 _MOST_COMBINING = 1_000
 """The most combining characters in a row for which a text is normalized."""
 
@@ -51,6 +52,10 @@ class _LeafMatcher(ValueMatcher):
         if isinstance(expected, str) and isinstance(value, str):
             return self._normal(expected) == self._normal(value)
         return json_equal(expected, value)
+
+    def accepts_part(self, text: str) -> bool:
+        """Return whether a text contains the value, which must be text."""
+        return isinstance(self.value, str) and self._normal(self.value) in self._normal(text)
 
     def _normal(self, text: str) -> str:
         """Return a text as it is compared."""
@@ -164,6 +169,10 @@ class Regex(Matcher, kind="regex"):
         matches = self._bounded.search if self.search else self._bounded.fullmatch
         return isinstance(value, str) and matches(value)
 
+    def accepts_part(self, text: str) -> bool:
+        """Return whether the expression matches anywhere in a text."""
+        return self._bounded.search(text)
+
     def describe(self) -> str:
         """Return `/pattern/`."""
         return f"/{self.pattern}/{'i' if self.ignore_case else ''}"
@@ -173,12 +182,19 @@ class Regex(Matcher, kind="regex"):
 class Contains(ValueMatcher, kind="contains"):
     """A text that contains this text, or a list that contains this item.
 
+    In a text, `Exact`, `IgnoreCase`, `Normalized`, `SameMeaning`, `Regex`, `Glob`, and combinations of them are looked
+    for as well; other matchers accept items of lists only.
+
     Args:
-        value: The text or the item; an item may be a matcher.
+        value: The text or the item; may be a matcher, except `Not` and `Absent`.
+        ignore_case: Ignore the case of texts, also in lists and objects; a matcher says that itself.
+
+    Raises:
+        ConfigurationError: The matcher cannot be looked for, or `ignore_case` is used with a matcher.
 
     Example:
         >>> from toolgrade.expect import Contains, Expect
-        >>> question = Contains("Paris")
+        >>> question = Contains("paris", ignore_case=True)
         >>> expected = Expect("search_web", {"query": question})
         >>> [text for text in ("weather Paris", "Paris in May", "weather Rome") if question.accepts(text)]
         ['weather Paris', 'Paris in May']
@@ -186,16 +202,41 @@ class Contains(ValueMatcher, kind="contains"):
 
     nested: ClassVar[bool] = True
     _words: ClassVar[str] = "contains {}"
+    ignore_case: bool = False
+
+    def __post_init__(self) -> None:
+        """Normalize and check the value, and check the flag."""
+        super().__post_init__()
+        require_flags(self)
+        _require_item(self.value, type(self).__name__)
+        if self.ignore_case:
+            IgnoreCase(self.value)  # which refuses matchers
 
     def accepts(self, value: Any) -> bool:
         """Return whether a text or a list contains it."""
+        item = IgnoreCase(self.value) if self.ignore_case else self.value
         if isinstance(value, str):
-            return isinstance(self.value, str) and self.value in value
-        return isinstance(value, list) and any(fits(self.value, item) for item in value)
+            return part_fits(item, value)
+        return isinstance(value, list) and any(fits(item, one) for one in value)
+
+    def accepts_part(self, text: str) -> bool:
+        """Return whether a text contains it."""
+        return self.accepts(text)
+
+    def describe(self) -> str:
+        """Return what must be contained, such as `contains "x" in any case`."""
+        return f"{super().describe()}{' in any case' if self.ignore_case else ''}"
+
+
+def _require_item(value: Any, owner: str) -> None:
+    """Raise if a value is a matcher that cannot be looked for."""
+    advice = f"use {owner} inside of it, a value, or another matcher"
+    valid = not isinstance(value, (Absent, Not))
+    require(valid, f"{owner} must not contain {type(value).__name__}; {advice}", value)
 
 
 @dataclass(frozen=True, init=False)
-class _SeveralValues(Matcher):
+class SeveralValues(Matcher):
     """Base of the matchers with several expected values."""
 
     _begin: ClassVar[str] = ""
@@ -206,24 +247,39 @@ class _SeveralValues(Matcher):
 
     def __init__(self, *values: Any) -> None:
         """Normalize the values."""
+        name = type(self).__name__
         if not values:
-            raise ConfigurationError(f"{type(self).__name__} needs at least one value")
-        set_field(self, "values", tuple(map(tree_of, values)))
+            raise ConfigurationError(f"{name} needs at least one value")
+        set_field(self, "values", tuple(nested_tree(value, name) for value in values))
+
+    @property
+    def complete(self) -> bool:
+        """Whether all matchers among the values are complete."""
+        return all(value.complete for value in self.values if isinstance(value, Matcher))
+
+    def bind(self, value: Any) -> Matcher:
+        """Return the matcher with this value set in those of its matchers that lack one."""
+        return type(self)(*(one.bind(value) if isinstance(one, Matcher) else one for one in self.values))
 
     def describe(self) -> str:
         """Return the values, such as `1 or 2`."""
-        return shorten(self._begin + self._between.join(map(value_text, self.values)), _LONGEST)
+        return self._begin + self._between.join(map(value_text, self.values))
+
+    def _ratios(self, value: Any) -> list[Ratio | None]:
+        """Return the credit of a value for each expected one; the first costs no step, each further one does."""
+        current_budget().spend(len(self.values) - 1, f"an {type(self).__name__}")
+        return [credit_of(one, value) for one in self.values]
 
 
 @dataclass(frozen=True, init=False)
-class ContainsAll(_SeveralValues, kind="contains_all"):
+class ContainsAll(SeveralValues, kind="contains_all"):
     """A text that contains all of these texts, or a list that contains all of these items.
 
     Args:
-        values: The texts or the items, at least one; an item may be a matcher.
+        values: The texts or the items, at least one; each may be a matcher, as in `Contains`.
 
     Raises:
-        ConfigurationError: No value is passed.
+        ConfigurationError: No value is passed, or one cannot be looked for.
 
     Example:
         >>> from toolgrade.expect import ContainsAll, Expect
@@ -236,15 +292,25 @@ class ContainsAll(_SeveralValues, kind="contains_all"):
     _begin: ClassVar[str] = "contains "
     _between: ClassVar[str] = " and "
 
+    def __init__(self, *values: Any) -> None:
+        """Normalize and check the values."""
+        super().__init__(*values)
+        for value in self.values:
+            _require_item(value, type(self).__name__)
+
     def accepts(self, value: Any) -> bool:
         """Return whether a text or a list contains all of them."""
         # One value costs no step, as with `Contains`; each further one does.
         current_budget().spend(len(self.values) - 1, "a ContainsAll")
         return all(Contains(one).accepts(value) for one in self.values)
 
+    def accepts_part(self, text: str) -> bool:
+        """Return whether a text contains all of them."""
+        return self.accepts(text)
+
 
 @dataclass(frozen=True, init=False)
-class AnyOf(_SeveralValues, kind="any_of"):
+class AnyOf(SeveralValues, kind="any_of"):
     """One of several values or matchers; the best one gives the credit.
 
     Args:
@@ -263,19 +329,9 @@ class AnyOf(_SeveralValues, kind="any_of"):
 
     _between: ClassVar[str] = " or "
 
-    @property
-    def complete(self) -> bool:
-        """Whether all matchers among the values are complete."""
-        return all(value.complete for value in self.values if isinstance(value, Matcher))
-
-    def bind(self, value: Any) -> Matcher:
-        """Return the matcher with this value set in those of its matchers that lack one."""
-        return AnyOf(*(one.bind(value) if isinstance(one, Matcher) else one for one in self.values))
-
     def credit(self, value: Any) -> Ratio | None:
         """Return the best credit among the values; `None` if one of them accepts a missing value."""
-        current_budget().spend(len(self.values) - 1, "an AnyOf")
-        ratios = [credit_of(one, value) for one in self.values]
+        ratios = self._ratios(value)
         if None in ratios:
             return None
         return max((ratio for ratio in ratios if ratio is not None), key=lambda ratio: Fraction(*ratio))
@@ -284,6 +340,139 @@ class AnyOf(_SeveralValues, kind="any_of"):
         """Return whether a value is one of them."""
         current_budget().spend(len(self.values) - 1, "an AnyOf")
         return any(fits(one, value) for one in self.values)
+
+    def accepts_part(self, text: str) -> bool:
+        """Return whether a part of a text is one of them."""
+        return any(part_fits(one, text) for one in self.values)
+
+
+@dataclass(frozen=True, init=False)
+class AllOf(SeveralValues, kind="all_of"):
+    """A value that all of several matchers accept; the worst one gives the credit.
+
+    Args:
+        values: The matchers, or values, at least one.
+
+    Raises:
+        ConfigurationError: No value is passed.
+
+    Example:
+        >>> from toolgrade.expect import AllOf, Contains, Expect, Not
+        >>> question = AllOf(Contains("Paris"), Not(Contains("Texas")))
+        >>> expected = Expect("search_web", {"query": question})
+        >>> [text for text in ("weather Paris", "Paris, Texas", "weather Rome") if question.accepts(text)]
+        ['weather Paris']
+    """
+
+    _between: ClassVar[str] = " and "
+
+    def credit(self, value: Any) -> Ratio | None:
+        """Return the worst credit; `None` if no matcher counts the argument."""
+        ratios = [ratio for ratio in self._ratios(value) if ratio is not None]
+        return min(ratios, key=lambda ratio: Fraction(*ratio), default=None)
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether all of them accept a value."""
+        return self.credit(value) in (None, ONE)
+
+    def accepts_part(self, text: str) -> bool:
+        """Return whether each of them accepts a part of a text."""
+        return all(part_fits(one, text) for one in self.values)
+
+
+@dataclass(frozen=True)
+class Not(ValueMatcher, kind="not"):
+    """Any value but this one, or but those that a matcher accepts; a missing argument is not accepted.
+
+    Args:
+        value: The value; may be a matcher, except of one for values that may be missing.
+
+    Raises:
+        ConfigurationError: The value is `Ignore`, `Present`, `Absent` or `Optional`.
+
+    Example:
+        >>> from toolgrade.expect import Expect, IgnoreCase, Not
+        >>> city = Not(IgnoreCase("Paris"))
+        >>> expected = Expect("get_weather", {"city": city})
+        >>> [name for name in ("Rome", "PARIS", "Paris, Texas") if city.accepts(name)]
+        ['Rome', 'Paris, Texas']
+    """
+
+    nested: ClassVar[bool] = True
+    _words: ClassVar[str] = "not {}"
+
+    def __post_init__(self) -> None:
+        """Normalize and check the value."""
+        super().__post_init__()
+        advice = "use Absent() for a missing argument and Present() for any value"
+        valid = not isinstance(self.value, (_PresenceMatcher, Optional))
+        require(valid, f"Not needs a value or a matcher of values; {advice}", self.value)
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is another one."""
+        return not fits(self.value, value)
+
+    def accepts_part(self, text: str) -> bool:
+        """Return whether no part of a text is the value."""
+        return not part_fits(self.value, text)
+
+
+@dataclass(frozen=True)
+class Similar(ValueMatcher, kind="similar"):
+    """A text that differs in few characters, counted by the edit distance (Levenshtein). Needs the package rapidfuzz.
+
+    The ratio is 1 - distance / length of the longer text. Combine it with `AnyOf` and others; case counts.
+
+    Args:
+        value: The text.
+        at_least: The least ratio that is accepted, above 0 and up to 1.
+        partial: Give the ratio as credit, also below `at_least`. Lists, which match in full or not, then take equal
+            texts only.
+
+    Raises:
+        ConfigurationError: The value is not text, or an option is out of range.
+        MissingPackageError: rapidfuzz is not installed.
+
+    Example:
+        >>> from toolgrade.expect import Expect, Similar
+        >>> name = Similar("Jonathan Smith", at_least=0.9)
+        >>> expected = Expect("find_user", {"name": name})
+        >>> [text for text in ("Jonathan Smyth", "Jonathan", "jon smith") if name.accepts(text)]
+        ['Jonathan Smyth']
+    """
+
+    _words: ClassVar[str] = "similar to {}"
+    at_least: float = 0.9
+    partial: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the value and the options."""
+        super().__post_init__()
+        require_flags(self)
+        require(not self.complete or isinstance(self.value, str), "Similar needs a text", self.value)
+        valid = _is_finite(self.at_least) and 0 < self.at_least <= 1
+        require(valid, "at_least of Similar must be a number above 0 and up to 1", self.at_least)
+        _levenshtein()
+
+    def credit(self, value: Any) -> Ratio | None:
+        """Return 1 if a text is accepted, else 0; with `partial` its ratio."""
+        if self.partial and isinstance(value, str):
+            return self._ratio(value).as_integer_ratio()
+        return super().credit(value)
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is a similar text."""
+        return isinstance(value, str) and self._ratio(value) >= _decimal(self.at_least)
+
+    def _ratio(self, text: str) -> Fraction:
+        current_budget().spend(len(self.value) * len(text) // _EDITS, "a Similar")
+        longest = max(len(self.value), len(text))
+        return 1 - Fraction(_levenshtein().distance(self.value, text), longest or 1)
+
+
+def _levenshtein() -> Any:
+    # Imported on first use: it is an extra.
+    return import_extra("rapidfuzz.distance", "rapidfuzz", "the matcher Similar").Levenshtein
 
 
 @dataclass(frozen=True)
@@ -436,6 +625,10 @@ class Glob(Matcher, kind="glob"):
         """Return whether a value is a text that matches."""
         return isinstance(value, str) and self._bounded.fullmatch(value)
 
+    def accepts_part(self, text: str) -> bool:
+        """Return whether the pattern matches anywhere in a text."""
+        return Glob(f"*{self.pattern}*").accepts(text)
+
     def describe(self) -> str:
         """Return the pattern."""
         return self.pattern
@@ -467,6 +660,7 @@ class Schema(Matcher, kind="schema"):
     def __post_init__(self) -> None:
         """Check the flag and the schema."""
         require_flags(self)
+        require(not holds_matcher(self.schema), "the schema of Schema must not contain matchers", self.schema)
         set_field(self, "schema", to_json_value(self.schema))
         is_object = isinstance(self.schema, dict)
         validator = build_validator(dict(self.schema), formats=self.formats) if is_object else "not an object"
@@ -570,6 +764,10 @@ class _PresenceMatcher(Matcher):
         """Return whether any value is accepted."""
         return self.credit(value) != ZERO
 
+    def accepts_part(self, text: str) -> bool:
+        """Return whether any value is accepted."""
+        return self.accepts(text)
+
     def describe(self) -> str:
         """Return a short text for messages, such as `anything`."""
         return self._words
@@ -653,15 +851,6 @@ class Optional(ValueMatcher, kind="optional"):
     nested: ClassVar[bool] = True
     _words: ClassVar[str] = "{} or nothing"
 
-    @property
-    def complete(self) -> bool:
-        """Whether the matcher has a value; a matcher as the value must be complete."""
-        return self.value.complete if isinstance(self.value, Matcher) else super().complete
-
-    def bind(self, value: Any) -> Matcher:
-        """Return the matcher with this value, or unchanged if it has one."""
-        return Optional(self.value.bind(value)) if isinstance(self.value, Matcher) else super().bind(value)
-
     def credit(self, value: Any) -> Ratio | None:
         """Return the credit of the value; `None` if it is missing."""
         return None if value is ABSENT else credit_of(self.value, value)
@@ -669,6 +858,10 @@ class Optional(ValueMatcher, kind="optional"):
     def accepts(self, value: Any) -> bool:
         """Return whether a value is the expected one."""
         return fits(self.value, value)
+
+    def accepts_part(self, text: str) -> bool:
+        """Return whether a part of a text is the expected value."""
+        return part_fits(self.value, text)
 
 
 _MOMENT = re.compile(
@@ -731,6 +924,8 @@ class _CollectionMatcher(ValueMatcher):
         super().__post_init__()
         valid = not self.complete or isinstance(self.value, self._types)
         require(valid, f"{type(self).__name__} needs {self._needs}", self.value)
+        for item in self.value if isinstance(self.value, list) else ():
+            require(not isinstance(item, Absent), f"{type(self).__name__} must not contain Absent; remove it", item)
 
     def accepts(self, value: Any) -> bool:
         """Return whether a value is a collection of the same type, and has the expected items."""

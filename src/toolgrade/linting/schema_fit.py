@@ -32,6 +32,7 @@ from toolgrade.expect import (
     Predicate,
     Regex,
     Schema,
+    Similar,
     Subset,
     Superset,
     Unordered,
@@ -294,7 +295,7 @@ def _representative(matcher: Matcher) -> Sample:
         value, certainty = matcher.value, "types"
     elif isinstance(matcher, Approx):
         value = _whole(matcher)
-    elif isinstance(matcher, (Regex, Glob, DateEqual)):
+    elif isinstance(matcher, (Regex, Glob, DateEqual, Similar)):
         value = ""
     elif isinstance(matcher, (Subset, Superset)):
         value = type(matcher.value)()

@@ -14,7 +14,7 @@ from toolgrade._internal.text import number_text, plural, printable
 from toolgrade.calls import ToolCall, ToolEffect, ToolSpec
 from toolgrade.cases import MLLMImage, TestCase
 from toolgrade.errors import MissingExpectationError, MissingFieldError
-from toolgrade.expect import AnyOf, Approx, Contains, ContainsAll, Matcher
+from toolgrade.expect import AllOf, AnyOf, Approx, Contains, ContainsAll, Matcher, Not
 from toolgrade.expect.plan import Expectation
 from toolgrade.matching.alignment import Alignment, Pair, quotient
 from toolgrade.metrics.base import Details, Measurement, Metric, result_of
@@ -542,8 +542,8 @@ def answer_credit(expected: str | Matcher, answer: str) -> Fraction:
     """Return how far an answer fits the expected one, from 0 to 1.
 
     For a text, this is the share of its distinct words and numbers that the answer has. `Contains`, `ContainsAll`,
-    `AnyOf` and `Approx` look for their texts and numbers inside the answer; `ContainsAll` gives the share of those that
-    it has. All other matchers look at the whole answer.
+    `AnyOf`, `AllOf`, `Not` and `Approx` look for their texts and numbers inside the answer; `ContainsAll` gives the
+    share of those that it has. All other matchers look at the whole answer.
     """
     index = TextIndex([answer])
     if isinstance(expected, str):
@@ -562,6 +562,10 @@ def _part_credit(part: Any, answer: str, index: TextIndex) -> Fraction:  # noqa:
         return sum((_part_credit(one, answer, index) for one in part.values), Fraction(0)) / len(part.values)
     if isinstance(part, AnyOf):
         return max(_part_credit(one, answer, index) for one in part.values)
+    if isinstance(part, AllOf):
+        return min(_part_credit(one, answer, index) for one in part.values)
+    if isinstance(part, Not):
+        return Fraction(_part_credit(part.value, answer, index) < 1)
     if isinstance(part, Approx):
         return Fraction(any(map(part.accepts, index.numbers)))
     if isinstance(part, Matcher):
