@@ -10,7 +10,7 @@ import logging
 from mcp import Client
 from mcp.server import MCPServer
 
-from toolgrade import ToolCall, ToolCorrectnessMetric, ToolErrorRate, evaluate
+from toolgrade import ToolCall, ToolCorrectnessMetric, ToolSuccessRate, evaluate
 from toolgrade.live.mcp import McpRecorder, record_session
 from toolgrade.report.terminal import print_report
 
@@ -44,5 +44,5 @@ if __name__ == "__main__":
     expected = [ToolCall(name="temperature", input_parameters={"city": "Paris"}, output=21.5)]
     metric = ToolCorrectnessMetric(evaluation_params=["input_parameters", "output"], denominator="longest")
     print_report(
-        evaluate([recorder.test_case(expected, id="Paris")], [metric, ToolErrorRate()]), title="weather client"
+        evaluate([recorder.test_case(expected, id="Paris")], [metric, ToolSuccessRate()]), title="weather client"
     )

@@ -53,7 +53,7 @@ from toolgrade.judge.openai.wire import chat_reply, read_object, responses_reply
 from toolgrade.judge.prompts import parse_reply
 from toolgrade.linting import lint
 from toolgrade.linting.run import read_tools
-from toolgrade.metrics import ToolEfficiencyMetric, ToolErrorRate, ToolPolicyMetric, ToolRecoveryMetric
+from toolgrade.metrics import ToolEfficiencyMetric, ToolPolicyMetric, ToolRecoveryMetric, ToolSuccessRate
 from toolgrade.report.html import render_html
 from toolgrade.report.junit import render_junit
 from toolgrade.report.markdown import render_markdown
@@ -139,7 +139,7 @@ def _metrics() -> list[Any]:
         ToolCorrectnessMetric(evaluation_params=["input_parameters", "output"], should_consider_ordering=True),
         ArgumentSchemaMetric(),
         ToolEfficiencyMetric(),
-        ToolErrorRate(),
+        ToolSuccessRate(),
         ToolPolicyMetric(denied=["b*"], required_before={"add": ["look_up"]}),
         ToolRecoveryMetric(),
     ]

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from toolgrade import ToolCorrectnessMetric, ToolEfficiencyMetric
+from toolgrade import BudgetMetric, ToolCorrectnessMetric
 from toolgrade.metrics import MetricLike
 
 NAMES = ("look", "book", "pay", "café", "wipe")
@@ -16,7 +16,7 @@ NAMES = ("look", "book", "pay", "café", "wipe")
 
 def metrics() -> list[MetricLike]:
     """Return two metrics, one of which cannot score every case."""
-    return [ToolCorrectnessMetric(evaluation_params=["input_parameters"]), ToolEfficiencyMetric(max_calls=2)]
+    return [ToolCorrectnessMetric(evaluation_params=["input_parameters"]), BudgetMetric(max_calls=2)]
 
 
 def call(rng: random.Random) -> dict[str, Any]:

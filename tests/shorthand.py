@@ -18,7 +18,7 @@ _FORM = re.compile(r"(?P<name>\w+)(?:\((?P<n>\w*)\))?(?::(?P<status>\w+))?(?:=(?
 
 def calls_only(**options: Any) -> TaskSuccessMetric:
     """Return the metric of calls alone, with JSON values compared and nothing guessed."""
-    exact: dict[str, Any] = {"guess_effects": False, "error_pattern": None, "compare": "exact"}
+    exact: dict[str, Any] = {"guess_effects": False, "compare": "exact"}
     return TaskSuccessMetric(calls_only=True, **{**exact, "read_weight": 0.1, "threshold": 0.9, **options})
 
 

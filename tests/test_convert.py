@@ -297,7 +297,7 @@ def test_written_conversations_can_be_scored(tmp_path: Path) -> None:
     assert [case.actual_output for case in (first, second, third)] == ["Done."] * 3
     assert third.run is not None
     assert (third.run.run_id, third.run.metadata) == (SCRIPT.trace, {"span_id": f"{1:016x}"})
-    outcome = RUNNER.invoke(main, ["score", str(path), "--metric", "tool-error-rate"])
+    outcome = RUNNER.invoke(main, ["score", str(path), "--metric", "tool-success-rate"])
     assert outcome.exit_code == 0
     assert "3" in outcome.stdout
 

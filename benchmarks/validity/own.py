@@ -47,7 +47,5 @@ def rows() -> list[Row]:
 
 
 def _calls_only(*, guess_effects: bool) -> Metric:
-    """Return the metric of calls alone that compares JSON values and takes failures from statuses."""
-    return TaskSuccessMetric(
-        calls_only=True, guess_effects=guess_effects, error_pattern=None, read_weight=0.1, compare="exact"
-    )
+    """Return the metric of calls alone that compares JSON values ."""
+    return TaskSuccessMetric(calls_only=True, guess_effects=guess_effects, read_weight=0.1, compare="exact")

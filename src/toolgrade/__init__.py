@@ -48,13 +48,14 @@ if TYPE_CHECKING:
     from toolgrade.judge import Judge
     from toolgrade.metrics import (
         ArgumentSchemaMetric,
+        BudgetMetric,
         Metric,
         TaskSuccessMetric,
         ToolCorrectnessMetric,
         ToolEfficiencyMetric,
-        ToolErrorRate,
         ToolPolicyMetric,
         ToolRecoveryMetric,
+        ToolSuccessRate,
         ToolUseMetric,
     )
     from toolgrade.report import CaseResult, Comparison, MetricSummary, Report
@@ -78,8 +79,8 @@ _NAMES = {
     "formats.records": "case_from_record",
     "judge": "Judge",
     "metrics": (
-        "ArgumentSchemaMetric Metric TaskSuccessMetric "
-        "ToolCorrectnessMetric ToolEfficiencyMetric ToolErrorRate ToolPolicyMetric ToolRecoveryMetric "
+        "ArgumentSchemaMetric BudgetMetric Metric TaskSuccessMetric "
+        "ToolCorrectnessMetric ToolEfficiencyMetric ToolPolicyMetric ToolRecoveryMetric ToolSuccessRate "
         "ToolUseMetric"
     ),
     "report": "CaseResult Comparison MetricSummary Report",
@@ -91,6 +92,7 @@ _NAMES = {
 
 __all__ = [
     "ArgumentSchemaMetric",
+    "BudgetMetric",
     "CallStatus",
     "CaseResult",
     "Comparison",
@@ -128,10 +130,10 @@ __all__ = [
     "ToolCallType",
     "ToolCorrectnessMetric",
     "ToolEfficiencyMetric",
-    "ToolErrorRate",
     "ToolPolicyMetric",
     "ToolRecoveryMetric",
     "ToolSpec",
+    "ToolSuccessRate",
     "ToolUseMetric",
     "ToolgradeError",
     "ToolgradeWarning",

@@ -53,6 +53,7 @@ FindingKind: TypeAlias = Literal[
     "loop",
     "over_budget",
     "failed_call",
+    "error_text",
     "abandoned",
     "repeated",
     "forbidden",
@@ -69,8 +70,8 @@ class ResultStatus(str, Enum):
     """Whether there is a score. A case that was not measured does not count as zero.
 
     Example:
-        >>> from toolgrade import LLMTestCase, ResultStatus, ToolErrorRate
-        >>> result = ToolErrorRate().measure(LLMTestCase(tools_called=[]))
+        >>> from toolgrade import LLMTestCase, ResultStatus, ToolSuccessRate
+        >>> result = ToolSuccessRate().measure(LLMTestCase(tools_called=[]))
         >>> result.status is ResultStatus.SKIPPED
         True
         >>> result.reason
@@ -96,12 +97,12 @@ class Finding(NamedTuple):
             `schema_violation` (found by code), `wrong_tool`, `wrong_arguments` and `missing_call` (found by the judge),
             and `not_judged` (no verdict).
             Of calls alone: `invalid_schema` (of a tool), `redundant`, `loop` and `over_budget`; `failed_call`,
-            `abandoned` and `repeated` (failures that were not recovered from); `forbidden`, `forbidden_argument`,
-            `not_approved` and `too_early` (policy). Of plans: `forbidden`, and `not_parallel` (in another step than its
-            group). `unknown_effect`: not scored, because it is unknown whether the call
-            changes something. Of the success of a task: `wrong_turn` (not called in its turn of the user),
-            `missing_text` (a required text that the agent did not say), `wrong_answer` and `not_ended`. See
-            docs/metrics.md.
+            `error_text` (a failure that only the answer shows), `abandoned` and `repeated` (failures that were not
+            recovered from); `forbidden`, `forbidden_argument`, `not_approved` and `too_early` (policy). Of plans:
+            `forbidden`, and `not_parallel` (in another step than its group). `unknown_effect`: not scored, because it
+            is unknown whether the call changes something. Of the success of a task: `wrong_turn` (not called in its
+            turn of the user), `missing_text` (a required text that the agent did not say), `wrong_answer` and
+            `not_ended`. See docs/metrics.md.
         message: One sentence for people; positions in it count from 1.
         tool: Name of the tool.
         expected: Position of the expected call, from 0; `None` if there is none.

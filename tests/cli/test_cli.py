@@ -57,7 +57,7 @@ EXIT_CODES = [
     ([HALF], ["--exact"], 1),
     ([PERFECT, UNKNOWN], [], 0),
     ([UNKNOWN], [], 1),
-    ([UNKNOWN], ["--metric=tool-correctness", "--metric=tool-error-rate"], 1),
+    ([UNKNOWN], ["--metric=tool-correctness", "--metric=tool-success-rate"], 1),
     ([PERFECT], ["--metric=tool-correctness", "--metric=tool-recovery"], 0),
     ([PERFECT], ["--metric=tool-recovery"], 1),
     ([PERFECT, HALF], ["--fail-under", "0.75"], 0),
@@ -75,7 +75,7 @@ EXIT_CODES = [
         [{**PERFECT, "tools_called": [call("look"), call("b")]}],
         [
             "--metric=tool_correctness",  # as reports print it
-            "--metric=tool-error-rate",
+            "--metric=tool-success-rate",
             "--denominator=called",
             "--fail-under=0.9",
         ],
@@ -136,9 +136,12 @@ def test_the_last_line_says_why_no_case_was_scored(cases: list[Any], options: li
         (["--fail-under", "-0.1"], "-0.1 is not in the range 0<=x<=1"),
         (["--limit", "-1"], "-1 is not in the range x>=0"),
         (["--ordered", "--exact"], "--ordered and --exact cannot be combined"),
-        (["--max-calls", "3"], "--max-calls is an option of tool-efficiency, which --metric does not name"),
-        (["--metric", "tool-error-rate", "--max-seconds", "3"], "--max-seconds is an option of tool-efficiency"),
-        (["--max-calls", "0"], "--max-calls is an option of tool-efficiency"),
+        (["--price", "m=1/2"], "--price is an option of budget, which --metric does not name"),
+        (["--metric", "budget"], "BudgetMetric must have at least one limit"),
+        (["--budget", "calls=3"], "'calls=3' is not one of max_calls, max_seconds, max_tokens, max_cost"),
+        (["--budget", "max_calls=3", "--budget", "max_calls=4"], "once each"),
+        (["--budget", "max_cost=3"], "max_cost needs prices"),
+        (["--budget", "max_cost=3", "--price", "m"], "'m' is not MODEL=IN/OUT"),
         (
             ["--metric", "tool-recovery", "--effect", "a=read"],
             "--effect is an option of task-success and tool-correctness",
@@ -152,10 +155,10 @@ def test_the_last_line_says_why_no_case_was_scored(cases: list[Any], options: li
         (["--effect", "book"], "'book' needs a tool and its effect"),
         (["--effect", "book=maybe"], "'book' needs a tool and its effect"),
         (["--effect", "=read"], "'read' needs a tool and its effect"),
-        (["--metric", "task-success", "--error-pattern", "("], "not a regular expression"),
-        (["--error-pattern", "x"], "--error-pattern must be used with --ignore-failed"),
-        (["--metric", "tool-efficiency", "--max-calls", "-1"], "-1 is not in the range x>=0"),
-        (["--metric", "tool-efficiency", "--max-seconds", "nan"], "max_seconds must be a finite number"),
+        (["--error-texts", "("], "not a regular expression"),
+        (["--budget", "max_calls=-1"], "max_calls must be a whole number from 0"),
+        (["--budget", "max_calls=1.5"], "'1.5' is not a number"),
+        (["--budget", "max_seconds=nan"], "max_seconds must be a finite number"),
         (["--fail-under", "nan"], "nan is not in the range"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -426,10 +429,10 @@ ALONE = {
         ("argument-schema", ["--threshold", "0.5"], 2 / 4, 0),
         ("argument-schema", ["--strict"], 0, 1),
         ("tool-efficiency", [], 3 / 4, 0),
-        ("tool-efficiency", ["--max-calls", "2"], 2 / 4, 0),
-        ("tool-efficiency", ["--max-seconds", "2"], 2 / 8, 1),
-        ("tool-error-rate", [], 2 / 4, 1),
-        ("tool-error-rate", ["--threshold", "0.5"], 2 / 4, 0),
+        ("budget", ["--budget", "max_calls=2"], 0, 1),
+        ("budget", ["--budget", "max_seconds=8", "--budget", "max_calls=4"], 1, 0),
+        ("tool-success-rate", [], 2 / 4, 1),
+        ("tool-success-rate", ["--threshold", "0.5"], 2 / 4, 0),
         ("tool-recovery", [], 1 / 2, 0),
         ("tool-recovery", ["--threshold", "0.6"], 1 / 2, 1),
     ],
@@ -446,8 +449,8 @@ def test_metrics_of_calls_alone(metric: str, options: list[str], mean: float, co
 
 def test_metrics_of_calls_alone_in_the_terminal() -> None:
     """Each metric has its table, and the first problem is described briefly."""
-    names = ["argument-schema", "tool-efficiency", "tool-error-rate", "tool-recovery"]
-    result = score(lines(ALONE), *(part for name in names for part in ("--metric", name)), "--max-calls", "1")
+    names = ["argument-schema", "tool-efficiency", "tool-success-rate", "tool-recovery"]
+    result = score(lines(ALONE), *(part for name in names for part in ("--metric", name)), "--budget=max_calls=1")
 
     assert result.exit_code == 1
     for text in (
@@ -455,7 +458,7 @@ def test_metrics_of_calls_alone_in_the_terminal() -> None:
         "c3 look: redundant call (+1)",
         "c2 look: failed (+1)",
         "c4 book: failed, not tried again",
-        "min(useful 0.75, calls 0.25) = 0.25 (failed at 0.5).",
+        "calls: 4 calls, 3 over the budget of 1 = 0 (failed at 1).",
         " Redundant: called #3 'look', #1 was the same and succeeded.",
     ):
         assert text in result.stdout
@@ -479,7 +482,7 @@ CHANGED = {
     [
         (["--no-guess-effects"], 2 / 3, 1),  # look counts as a write; the effects of mail_all and jiggle are unknown
         (["--effect", "look=read", "--no-guess-effects"], 0.98, 0),
-        (["--effect", "look=read", "--error-pattern", "full"], 2 / 3 * 0.98, 1),
+        (["--effect", "look=read", "--error-texts", "fool"], 2 / 3 * 0.98, 1),
         (["--effect", "look=read", "--forbidden", "mail_*"], 0, 1),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -512,7 +515,8 @@ BOOKED = {
         (["--no-guess-effects"], 2 / 3, 1),  # both tools then count as writes, of which one was called
         (["--no-guess-effects", "--effect", "get_*=read"], 0.98, 0),
         (["--compare", "exact"], 0.98 / 2, 1),
-        (["--error-pattern", "none"], 0.98 / 2, 1),
+        (["--error-texts", "none"], 0.98 / 2, 1),
+        (["--text-tools", "b*"], 0.98 / 2, 1),
         (["--forbidden", "b*"], 0, 1),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -531,8 +535,8 @@ def test_the_success_of_a_task(options: list[str], mean: float, code: int) -> No
     [
         ([], 1 / 4),
         (["--only", "write", "--effect", "look=read"], 1 / 2),
-        (["--only", "write", "--guess-effects", "--ignore-failed", "--error-pattern", "^Error"], 1 / 2),
-        (["--only", "write", "--effect", "look=read", "--ignore-failed", "--error-pattern", "^Error"], 1),
+        (["--only", "write", "--guess-effects", "--ignore-failed"], 1 / 2),
+        (["--only", "write", "--effect", "look=read", "--ignore-failed"], 1),
         (["--only", "read", "--effect", "look=read"], 0),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -545,12 +549,28 @@ def test_correctness_of_a_part_of_the_calls(options: list[str], mean: float) -> 
     assert summary["mean"] == pytest.approx(mean)
 
 
-@pytest.mark.parametrize(
-    ("ignoring", "label"), [([], "tool_correctness"), (["--ignore-failed"], "tool_correctness(without failed calls)")]
-)
-def test_options_of_one_metric_do_not_block_others(ignoring: list[str], label: str) -> None:
-    """The failure pattern applies to task-success, unless tool-correctness must skip failures as well."""
-    both = ["--metric", "task-success", "--metric", "tool-correctness", "--error-pattern", "^Error"]
-    metrics = json.loads(score(lines(CHANGED), *both, *ignoring, "--json", "-").stdout)["metrics"]
+def test_error_texts_hold_for_all_metrics() -> None:
+    """So that one failure is a failure in all of them."""
+    names = ["tool-success-rate", "task-success", "tool-recovery"]
+    chosen = [part for name in names for part in ("--metric", name)]
+    default, none = (
+        json.loads(score(lines(CHANGED), *chosen, *texts, "--json", "-").stdout)["cases"][0]["results"]
+        for texts in ([], ["--error-texts", "none"])
+    )
 
-    assert [summary["metric"] for summary in metrics] == ["task_success", label]
+    assert [[one["kind"] for one in result["findings"]].count("error_text") for result in default] == [2, 2, 0]
+    assert [result["status"] for result in default] == ["scored", "scored", "scored"]
+    assert (none[0]["score"], none[2]["status"]) == (1, "skipped")
+
+
+def test_a_budget_alone_is_the_metric() -> None:
+    """Beside metrics on the command line it is one more."""
+    budget = ["--budget", "max_cost=1", "--price", "gpt-*=1000000/0", "--json", "-"]
+    case = {**CHANGED, "run": {"models": ["gpt-x"], "usage": {"input_tokens": 2, "output_tokens": 1}}}
+    alone, beside = (
+        json.loads(score(lines(case), *budget, *more).stdout)["metrics"]
+        for more in ([], ["--metric", "tool-correctness"])
+    )
+
+    assert [(one["metric"], one["mean"]) for one in alone] == [("budget(max_cost=1)", 0)]
+    assert [one["metric"] for one in beside] == ["tool_correctness", "budget(max_cost=1)"]

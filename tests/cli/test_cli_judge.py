@@ -113,10 +113,10 @@ def test_the_selection_of_tools_is_judged(server: FakeOpenAI) -> None:
         (["--metric", "tool-use"], "give --judge or set TOOLGRADE_JUDGE_MODEL"),
         (["--judge-url", "http://localhost:8000/v1"], "--judge-url must be used with --judge"),
         (
-            ["--metric", "tool-use", "--metric", "tool-error-rate", "--judge", "m"],
+            ["--metric", "tool-use", "--metric", "tool-success-rate", "--judge", "m"],
             "tool_use measures whole conversations",
         ),
-        (["--metric", "tool-error-rate", "--judge", "m"], "--judge is an option of tool-correctness and tool-use"),
+        (["--metric", "tool-success-rate", "--judge", "m"], "--judge is an option of tool-correctness and tool-use"),
     ],
 )
 def test_options_that_do_not_fit(server: FakeOpenAI, options: list[str], message: str) -> None:

@@ -225,7 +225,7 @@ def test_texts_alone_are_not_an_answer_without_calls(folder: Path, data: bytes) 
     """A row of a data set says nothing about calls."""
     (folder / "file").write_bytes(data)
 
-    assert "unknown field" in run("score file --metric tool-error-rate").stderr
+    assert "unknown field" in run("score file --metric tool-success-rate").stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")

@@ -52,7 +52,7 @@ threshold = 0
 no_contents = false
 [tool.toolgrade.score]
 threshold = 0.6
-metric = ["tool_correctness", "tool-error-rate"]
+metric = ["tool_correctness", "tool-success-rate"]
 title = "Mine"
 quiet = true
 """
@@ -61,17 +61,17 @@ quiet = true
     assert result.exit_code == 1
     assert "Mine" in result.stdout
     assert "threshold=0.6" in result.stdout
-    assert "tool_error_rate" in result.stdout
+    assert "tool_success_rate" in result.stdout
     assert result.stderr == "settings of pyproject.toml: metric, threshold, no-contents, title, quiet\n"
 
 
 def test_the_command_line_wins() -> None:
     """An option there replaces the setting, lists included, and switches off what excludes it."""
-    settings = "[tool.toolgrade.score]\nmetric = ['tool-error-rate']\nexact = true\nquiet = true\nstrict = true\n"
+    settings = "[tool.toolgrade.score]\nmetric = ['tool-success-rate']\nexact = true\nquiet = true\nstrict = true\n"
     result = run(settings, "score", "cases.jsonl", "--metric=tool-correctness", "--ordered", "-v", "--threshold=0.4")
 
     assert result.exit_code == 0
-    assert "tool_error_rate" not in result.stdout
+    assert "tool_success_rate" not in result.stdout
     assert "tool_correctness(ordered)" in result.stdout
     assert "e2 b: not called" in result.stdout
     assert "threshold=0.4" in result.stdout
@@ -109,10 +109,10 @@ def test_a_wrong_file_can_be_ignored(arguments: tuple[str, ...]) -> None:
 def test_settings_that_the_metrics_do_not_take_have_no_effect() -> None:
     """They may be for other metrics; the same options on the command line are an error."""
     settings = (
-        "[tool.toolgrade]\nmax-calls = 3\nonly = 'write'\nerror-pattern = 'x'\ngolden-id = 'id'\nresume = 'failed'\n"
+        "[tool.toolgrade]\nprice = ['m=1/2']\nonly = 'write'\nerror-texts = 'x'\ngolden-id = 'id'\nresume = 'failed'\n"
     )
     assert run(settings, "score", "cases.jsonl", "--metric", "tool-efficiency").exit_code == 0
-    assert run("", "score", "cases.jsonl", "--max-calls", "3").exit_code == 2
+    assert run("", "score", "cases.jsonl", "--price", "m=1/2").exit_code == 2
     settings = "[tool.toolgrade.compare]\nalpha = 0.05\nallow-missing = true\n"
     run("[tool.toolgrade]\njson = 'a.json'\n")
     assert run(settings, "compare", "a.json", "a.json").exit_code == 0

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from toolgrade import (
     ArgumentSchemaMetric,
+    BudgetMetric,
     Golden,
     LLMTestCase,
     Report,
     Run,
     ToolCall,
     ToolCorrectnessMetric,
-    ToolEfficiencyMetric,
     ToolSpec,
     evaluate,
     evaluate_async,
@@ -246,7 +246,7 @@ def test_app_may_set_fields_of_its_run() -> None:
 
 def test_components_are_rows_of_their_own() -> None:
     """A row for each execution; results of inapplicable metrics are neither listed nor counted."""
-    efficiency = ToolEfficiencyMetric(max_calls=1, threshold=0.9)
+    efficiency = BudgetMetric(max_calls=1)
 
     @observe(metrics=[efficiency])
     def retrieve(query: str, often: int) -> None:

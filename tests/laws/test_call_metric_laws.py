@@ -22,6 +22,7 @@ import toolgrade.metrics
 from oracles import equal as same
 from strategies import NAN, few
 from toolgrade import CallStatus, LLMTestCase, MetricResult, ResultStatus, Run, ToolCall
+from toolgrade.evaluation.measuring import measure_in_thread
 from toolgrade.metrics.base import CallMetric
 
 Calls = list[ToolCall]
@@ -76,14 +77,13 @@ TABLE: dict[str, list[Row]] = {
     "ToolEfficiencyMetric": [
         Row({}, fresh, False),
         Row({"repeatable": ["l*"]}, fresh, False),
-        Row({"max_calls": 2, "max_seconds": 1.5}, fresh, False),
     ],
     "ToolPolicyMetric": [
         Row({"denied": ["book"], "argument_rules": {"look": {"a": {"denied": [1]}}}}, fresh, True),
         Row({"allowed": ["l*", "b*"], "threshold": 0.5}, fresh, True),
         Row({"required_before": {"look": ["book"]}, "needs_approval": ["note"]}, free, False),
     ],
-    "ToolErrorRate": [Row({}, fresh, True), Row({"max_rate": 0.25}, fresh, True)],
+    "ToolSuccessRate": [Row({}, fresh, True), Row({"threshold": 0.75}, fresh, True)],
     "ToolRecoveryMetric": [Row({}, fresh, False)],
 }
 ROWS = [
@@ -97,7 +97,7 @@ of_every_row = pytest.mark.parametrize(("metric", "row"), ROWS)
 def measured(metric: type[CallMetric], options: dict[str, Any], calls: Calls) -> MetricResult:
     """The result of one case; the run took as many seconds as it has calls."""
     run = Run(duration=len(calls))
-    return metric(**options).measure(LLMTestCase(tools_called=calls, available_tools=TOOLS, run=run))
+    return measure_in_thread(metric(**options), LLMTestCase(tools_called=calls, available_tools=TOOLS, run=run))
 
 
 def test_every_metric_of_calls_is_in_the_table() -> None:
@@ -115,6 +115,9 @@ def test_laws_of_all(metric: type[CallMetric], row: Row, calls: Calls) -> None:
     """Scores and parts are in [0, 1]; the verdict is that of the threshold; a lower score is explained."""
     result = measured(metric, row.options, calls)
     assert repr(result) == repr(measured(metric, row.options, calls))
+    if result.status is ResultStatus.ERRORED:  # arguments that are needed were not recorded
+        assert not all(call.captured("input_parameters") for call in calls)
+        return
     assert all(finding.message in str(result.reason) for finding in result.findings)
     if result.status is ResultStatus.SKIPPED:
         assert (result.score, result.passed) == (None, None)
@@ -133,10 +136,10 @@ def test_laws_of_all(metric: type[CallMetric], row: Row, calls: Calls) -> None:
 @given(calls=calls_drawn)
 def test_one_more_good_call_never_lowers_the_score(metric: type[CallMetric], row: Row, calls: Calls) -> None:
     """A valid, useful, successful and allowed call costs nothing after any calls."""
-    options = {name: value for name, value in row.options.items() if not name.startswith("max_")}
-    before = measured(metric, options, calls).score
-    after = measured(metric, options, [*calls, row.good(calls)]).score
-    assert before is None or (after is not None and after >= before)
+    before = measured(metric, row.options, calls).score
+    after = measured(metric, row.options, [*calls, row.good(calls)])
+    # With one more good call, what is not known may decide.
+    assert before is None or after.status is ResultStatus.ERRORED or (after.score is not None and after.score >= before)
 
 
 @of_every_row
@@ -163,16 +166,6 @@ def test_undeclared_independence_of_order_does_not_hold(metric: type[CallMetric]
     assert any(differ) is not row.any_order
 
 
-def test_a_budget_that_is_wider_never_lowers_the_score() -> None:
-    """The score grows with the budget, up to the score without one."""
-    calls = [ToolCall(name="look"), ToolCall(name="book"), ToolCall(name="look")]
-    metric = toolgrade.ToolEfficiencyMetric
-    scores = [measured(metric, {"max_calls": budget}, calls).score for budget in range(5)]
-
-    assert scores == [0, 1 / 3, 2 / 3, 2 / 3, 2 / 3]
-    assert scores[-1] == measured(metric, {}, calls).score
-
-
 # The same answers, slowly
 
 
@@ -192,9 +185,10 @@ def fits(call: ToolCall) -> bool | None:
 
 @given(calls=calls_drawn)
 def test_argument_schema_against_the_rules_written_by_hand(calls: Calls) -> None:
-    """The score is the share of fitting calls among those that can be checked."""
+    """The score is the share of fitting calls among those that can be checked; hidden arguments cannot pass."""
     fitting = [fit for fit in map(fits, calls) if fit is not None]
-    expected = sum(fitting) / len(fitting) if fitting else None
+    hidden = any(fits(call) is None and not call.captured("input_parameters") for call in calls)
+    expected = sum(fitting) / len(fitting) if fitting and (not hidden or False in fitting) else None
 
     assert measured(toolgrade.ArgumentSchemaMetric, {}, calls).score == expected
 
@@ -298,7 +292,7 @@ def test_policy_against_its_rules_written_by_hand(calls: Calls, approved: set[in
         argument_rules={"look": {"a": {"denied": [1]}}},
     )
     case = LLMTestCase(tools_called=numbered, metadata={"approved_calls": sorted(approved)})
-    result = metric.measure(case)
+    result = measure_in_thread(metric, case)
     kinds_of_all = [breaks(numbered, index, approved) for index in range(len(numbered))]
     unknown = [call.name == "look" and not call.captured("input_parameters") for call in numbered]
     decided = [bool(kinds) for kinds, hidden in zip(kinds_of_all, unknown, strict=True) if kinds or not hidden]
@@ -306,7 +300,10 @@ def test_policy_against_its_rules_written_by_hand(calls: Calls, approved: set[in
     assert [(finding.called, finding.kind) for finding in result.findings] == [
         (index, kind) for index, kinds in enumerate(kinds_of_all) for kind in kinds
     ]
-    assert result.score == (decided.count(False) / len(decided) if decided else None)
+    if any(unknown) and not any(kinds_of_all):
+        assert result.status is ResultStatus.ERRORED
+    else:
+        assert result.score == (decided.count(False) / len(decided) if decided else 1)
 
 
 def in_time(calls: Calls) -> Calls:

@@ -24,6 +24,7 @@ from pydantic import BaseModel
 from plan_drawing import plans
 from strategies import few, json_values
 from toolgrade import (
+    BudgetMetric,
     CallStatus,
     LLMTestCase,
     Metric,
@@ -34,9 +35,9 @@ from toolgrade import (
     ToolCall,
     ToolCorrectnessMetric,
     ToolEfficiencyMetric,
-    ToolErrorRate,
     ToolPolicyMetric,
     ToolRecoveryMetric,
+    ToolSuccessRate,
 )
 from toolgrade.expect import Expect, Matcher, OneOf, Plan, Predicate
 from toolgrade.metrics import ArgumentSchemaMetric
@@ -55,8 +56,9 @@ METRICS: list[Metric] = [
     TaskSuccessMetric(forbidden=["b"]),
     TaskSuccessMetric(calls_only=True, compare="exact"),
     ArgumentSchemaMetric(),
-    ToolEfficiencyMetric(max_calls=2, max_seconds=1),
-    ToolErrorRate(),
+    ToolEfficiencyMetric(),
+    BudgetMetric(max_calls=2, max_seconds=1),
+    ToolSuccessRate(),
     ToolPolicyMetric(denied=["ab"], argument_rules={"a": {"x": {"denied": [[1], {"y": [1]}]}}}),
     ToolRecoveryMetric(),
 ]

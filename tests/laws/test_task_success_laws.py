@@ -54,7 +54,7 @@ def _cases(draw: st.DrawFn) -> dict[str, Any]:
 
 def measured(case: dict[str, Any], **options: Any) -> MetricResult:
     """The result of a case."""
-    return TaskSuccessMetric(**{"effects": EFFECTS, "error_pattern": None, **options}).measure(LLMTestCase(**case))
+    return TaskSuccessMetric(**{"effects": EFFECTS, **options}).measure(LLMTestCase(**case))
 
 
 def score(case: dict[str, Any], **options: Any) -> float:

@@ -603,7 +603,7 @@ def test_the_file_is_scored_converted_and_linted(output: Path, tmp_path: Path) -
     goldens = tmp_path / "goldens.jsonl"
     goldens.write_text('{"input": "Add.", "expected_tools": [{"name": "ad"}]}\n', encoding="utf-8")
 
-    scored = invoke("score", str(output), "--metric", "tool-error-rate")
+    scored = invoke("score", str(output), "--metric", "tool-success-rate")
     converted = invoke("convert", str(output), "--to", str(tmp_path / "cases.jsonl"))
     linted = invoke("lint", str(goldens), "--tools", str(output))
 

@@ -137,11 +137,6 @@ def test_values_under_secret_keys_stay_out_of_reasons() -> None:
 @pytest.mark.parametrize(
     ("call", "warning"),
     [
-        pytest.param(
-            ToolCall(name="book", execution=Execution(not_captured=["input_parameters"])),
-            "their arguments were not recorded",
-            id="not recorded",
-        ),
         pytest.param(book(seats=REDACTED), "redacted", id="redacted"),
         pytest.param(ToolCall(name="note", input_parameters={"x": 1}), "no input_schema", id="no schema"),
         pytest.param(ToolCall(name="broken"), "cannot be used", id="a schema that is none"),
@@ -158,6 +153,16 @@ def test_uncheckable_call_is_left_out(call: ToolCall, warning: str) -> None:
     for result in (alone, beside):
         assert any(text.startswith("1 call left out: ") and warning in text for text in result.warnings)
         assert warning in result.reason
+
+
+def test_arguments_that_were_not_recorded_cannot_pass() -> None:
+    """The case is not measured, unless other calls fail it."""
+    call = ToolCall(name="book", execution=Execution(not_captured=["input_parameters"]))
+
+    with pytest.raises(MissingFieldError, match="cannot check 1 call: their arguments were not recorded"):
+        measured(call, book(seats=1))
+    failed = measured(call, book(seats=1), book(seats="x"))
+    assert (failed.score, failed.warnings[0]) == (0.5, "1 call left out: their arguments were not recorded")
 
 
 def test_external_schema_is_not_fetched() -> None:

@@ -10,6 +10,7 @@ import pytest
 from shorthand import calls_from
 from toolgrade import CallStatus, ConfigurationError, ToolCall
 from toolgrade.calls import ToolEffect
+from toolgrade.failed_calls import ErrorTexts
 from toolgrade.metrics.call_filter import UNDONE, CallFilter, ComparedCalls
 
 EFFECTS = {"look": "read", "find": "read", "book": "write", "pay": "write"}
@@ -18,7 +19,7 @@ EFFECTS = {"look": "read", "find": "read", "book": "write", "pay": "write"}
 def call_filter(**options: Any) -> CallFilter:
     """A filter with these options."""
     defaults: dict[str, Any] = {"ignore_failed": False, "effects": EFFECTS, "guess_effects": False, "tools": None}
-    return CallFilter(**{**defaults, "error_pattern": None, **options})
+    return CallFilter(**{**defaults, **options})
 
 
 def compared(expected: str, called: str, **options: Any) -> ComparedCalls:
@@ -51,74 +52,23 @@ def test_a_call_without_an_execution_counts() -> None:
     assert not compared("book", "book", ignore_failed=False).warnings
 
 
-@pytest.mark.parametrize(
-    ("answer", "has_failed"),
-    [
-        ("Error: user not found", True),
-        ("  error executing tool", True),
-        ("ERROR 404", True),
-        ("ValueError: no such day", True),
-        ("requests.HTTPError(404)", True),
-        ("Traceback (most recent call last):\n  File", True),
-        ("Failed to book", True),
-        ("Failure: full", True),
-        ({"error": "no such file"}, True),
-        ({"isError": True, "text": "x"}, True),
-        ("Error rate: 3 %", False),
-        ("Errors: none", False),
-        ("The error was fixed", False),
-        ("Failed logins: 3", False),
-        ({"error": None, "id": 1}, False),
-        ({"error": ""}, False),
-        ({"error": []}, False),
-        ({"id": 1, "error": "later"}, False),
-        ({"isError": False}, False),
-        ("", False),
-    ],
-)
-def test_the_default_error_texts(answer: Any, has_failed: bool) -> None:
-    """The preset looks at how an answer begins, and a warning says that other failures are not recognized."""
-    answered = ToolCall(name="book", output=answer, execution={"status": "ok"})
-    result = call_filter(ignore_failed=True, error_pattern="default").select([], [answered], None)
+def test_failures_that_only_the_answer_reports() -> None:
+    """They are left out with a finding; a pattern of the user says what the others are."""
+    answers = ["Error: full", "no seats"]
+    calls = [ToolCall(name="book", output=answer, execution={"status": "ok"}) for answer in answers]
+    left_out = "1 call left out that did nothing: called #{} 'book'"
+    with ErrorTexts("no seats").applied():
+        own = call_filter(ignore_failed=True).select([], calls, None)
+    default = call_filter(ignore_failed=True).select([], calls, None)
 
-    assert bool(result.called) is not has_failed
-    assert ("failures were looked for in the answers by the default error texts alone" in result.warnings) is (
-        not has_failed
-    )
-
-
-def test_failures_reported_by_the_answer_alone_need_a_pattern() -> None:
-    """Without a pattern, a warning says that they are not detected."""
-    answered = ToolCall(name="book", output="Error: full", execution={"status": "ok"})
-    with_pattern = call_filter(ignore_failed=True, error_pattern="^Error").select([], [answered], None)
-    without = call_filter(ignore_failed=True).select([], [answered], None)
-
-    assert names(with_pattern.called) == ""
-    assert names(without.called) == "book"
-    (warning,) = without.warnings
-    assert warning == "1 call recorded by the answer alone: a failure that only its text reports is not detected"
-
-
-@pytest.mark.parametrize(
-    ("call", "fits"),
-    [
-        ({"output": "Error: full"}, True),
-        ({"output": "fine\nError: full"}, False),
-        ({"output": "no Error"}, False),
-        ({"output": {"error": "full", "code": 7}}, True),
-        ({"output": {"code": 7}}, False),
-        ({"output": None}, False),
-        ({"output": "fine", "execution": {"model_output": "Error: full"}}, True),
-        ({"execution": {"model_output": {"error": "full"}}}, True),
-        ({}, False),
-    ],
-)
-def test_the_pattern_is_searched_in_both_answers(call: dict[str, Any], fits: bool) -> None:
-    """In the output and in `model_output`; values that are not text are searched as JSON text."""
-    pattern = '^Error|"error": '
-    result = call_filter(ignore_failed=True, error_pattern=pattern).select([], [ToolCall(name="f", **call)], None)
-
-    assert (not result.called) is fits
+    assert ([*own.called], [*default.called]) == ([0], [1])
+    assert [(one.kind, one.called) for one in (*own.findings, *default.findings)] == [
+        ("error_text", 1),
+        ("error_text", 0),
+    ]
+    assert own.warnings == (left_out.format(2),)
+    assert default.warnings[0] == left_out.format(1)
+    assert "1 call recorded by the answer alone: a failure in words of its own" in default.warnings[1]
 
 
 def test_only_one_effect() -> None:
@@ -169,10 +119,6 @@ def test_many_failed_calls_are_named_in_part() -> None:
     [
         ({"only": "writes"}, "only must be 'read', 'write' or None"),
         ({"only": ["read"]}, "only must be 'read', 'write' or None"),
-        ({"error_pattern": "x"}, "ignore_failed=True"),
-        ({"error_pattern": "(", "ignore_failed": True}, "is not a regular expression"),
-        ({"error_pattern": "", "ignore_failed": True}, "error_pattern must be a regular expression"),
-        ({"error_pattern": 3, "ignore_failed": True}, "error_pattern must be a regular expression"),
         ({"effects": ["look"]}, "effects must map"),
     ],
 )

@@ -15,6 +15,7 @@ from toolgrade import (
     ToolCall,
     ToolgradeError,
 )
+from toolgrade.failed_calls import ErrorTexts
 from toolgrade.redact import REDACTED
 
 EFFECTS = {"look": "read", "find": "read", "book": "write", "pay": "write", "mail": "write"}
@@ -219,8 +220,6 @@ def test_the_alignment_is_that_of_the_writes() -> None:
         ({"threshold": -1}, "threshold must be"),
         ({"effects": {"f": "maybe"}}, "effects must map"),
         ({"forbidden": "f"}, "forbidden must be a list"),
-        ({"error_pattern": "("}, "not a regular expression"),
-        ({"error_pattern": "x", "ignore_failed": False}, "must be used with ignore_failed=True"),
     ],
 )
 def test_options_that_are_none(options: dict[str, Any], message: str) -> None:
@@ -233,8 +232,8 @@ def test_a_pattern_cannot_hang() -> None:
     """The error names the pattern."""
     case = LLMTestCase(expected_tools=[], tools_called=[ToolCall(name="f", output="a" * 60 + "!")])
 
-    with pytest.raises(ToolgradeError, match=r"\(a\|aa\)\+\$.*took longer"):
-        calls_only(error_pattern="(a|aa)+$").measure(case)
+    with ErrorTexts("(a|aa)+$").applied(), pytest.raises(ToolgradeError, match=r"\(a\|aa\)\+\$.*took longer"):
+        calls_only().measure(case)
 
 
 @pytest.mark.parametrize("missing", ["expected_tools", "tools_called"])

@@ -26,6 +26,7 @@ from toolgrade import (
     run_from_messages,
 )
 from toolgrade.expect import AnyOf, Approx, Contains, ContainsAll, Expect, Forbid, IgnoreCase, OneOf, Plan, Regex
+from toolgrade.failed_calls import ErrorTexts
 from toolgrade.stats import auc
 
 EFFECTS = {"look": "read", "find": "read", "*": "write"}
@@ -243,17 +244,17 @@ def test_effects_are_guessed_and_failures_looked_for_by_default() -> None:
     result = TaskSuccessMetric().measure(case)
 
     assert result.score == 1
-    assert kinds(result) == ["unknown_effect"]
+    assert kinds(result) == ["error_text", "unknown_effect"]
     assert result.warnings == (
         "1 call left out that did nothing: called #1 'cancel_order'",
-        "1 call recorded by the answer alone: a failure that only its text reports is not detected",
+        "1 call recorded by the answer alone: a failure in words of its own is not detected",
         "2 calls without a recorded status: taken as successful",
-        "failures were looked for in the answers by the default error texts alone",
         "effects guessed from the names of tools: read: 'get_order'; write: 'cancel_order'",
         "1 call not scored, since the effect of the tool is unknown: 'frobnicate'",
         "if those calls changed something, the score is 0.6667",
     )
-    assert TaskSuccessMetric(error_pattern=None).measure(case).score == pytest.approx(2 / 3)
+    with ErrorTexts(None).applied():
+        assert TaskSuccessMetric().measure(case).score == pytest.approx(2 / 3)
 
 
 def test_a_case_that_expects_only_reads_asks_for_little() -> None:

@@ -1,4 +1,4 @@
-"""Tool efficiency: redundant calls, loops, and budgets."""
+"""Tool efficiency: redundant calls and loops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from toolgrade import (
     LLMTestCase,
     MetricAssertionError,
     ResultStatus,
-    Run,
     ToolCall,
     ToolEfficiencyMetric,
     assert_test,
@@ -21,10 +20,9 @@ from toolgrade import (
 from toolgrade.redact import REDACTED
 
 
-def measured(calls: str, *, duration: float | None = None, **options: Any) -> Any:
+def measured(calls: str, **options: Any) -> Any:
     """The result of one case."""
-    run = None if duration is None else Run(duration=duration)
-    return ToolEfficiencyMetric(**options).measure(LLMTestCase(tools_called=calls_from(calls), run=run))
+    return ToolEfficiencyMetric(**options).measure(LLMTestCase(tools_called=calls_from(calls)))
 
 
 def redundant(result: Any) -> list[int]:
@@ -53,35 +51,28 @@ def test_which_calls_are_redundant(calls: str, expected: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("calls", "options", "duration", "expected"),
+    ("calls", "expected"),
     [
-        pytest.param("a:ok a:ok b:ok", {}, None, 2 / 3, id="useful over calls"),
-        pytest.param("a:ok b:ok", {"max_calls": 1}, None, 1 / 2, id="too many calls"),
-        pytest.param("a:ok", {"max_calls": 5}, None, 1, id="few calls are no more than enough"),
-        pytest.param("a:ok a:ok", {"max_calls": 1}, None, 1 / 2, id="the lowest part counts, not the product"),
-        pytest.param("a:ok", {"max_calls": 0}, None, 0, id="none would do"),
-        pytest.param("a:ok", {"max_seconds": 2}, 8.0, 1 / 4, id="too slow"),
-        pytest.param("a:ok", {"max_seconds": 2}, 0.0, 1, id="no time at all"),
-        pytest.param("a:ok", {"max_seconds": 2}, None, 1, id="nobody knows how long"),
-        pytest.param("a:ok b:ok", {"max_calls": 1, "max_seconds": 2}, 8.0, 1 / 4, id="both budgets"),
-        pytest.param("a(?):ok b:ok b:ok", {}, None, 1 / 2, id="what cannot be compared is left out"),
-        pytest.param("a(?):ok b:ok", {"max_calls": 1}, None, 1 / 2, id="and counts in the budget all the same"),
-        pytest.param("a(?):ok", {}, None, None, id="nothing to compare"),
-        pytest.param("", {}, None, None, id="no call"),
-        pytest.param("", {"max_calls": 0}, None, 1, id="no call, and a budget of calls"),
-        pytest.param("", {"max_seconds": 1}, 2.0, 1 / 2, id="no call, and a budget of time"),
-        pytest.param("", {"max_seconds": 1}, None, None, id="no call, and a time that nobody knows"),
+        pytest.param("a:ok a:ok b:ok", 2 / 3, id="useful over calls"),
+        pytest.param("a(?):ok b:ok b:ok", 1 / 2, id="what cannot be compared is left out"),
+        pytest.param("a(?):ok", None, id="nothing to compare"),
+        pytest.param("", None, id="no call"),
     ],
 )
-def test_edges(calls: str, options: dict[str, Any], duration: float | None, expected: float | None) -> None:
-    """The score is the lowest part that applies."""
-    result = measured(calls, duration=duration, **options)
+def test_edges(calls: str, expected: float | None) -> None:
+    """The score is the share of useful calls."""
+    result = measured(calls)
 
     assert result.score == (None if expected is None else pytest.approx(expected))
     assert (result.status is ResultStatus.SKIPPED) == (expected is None)
-    assert any("duration of the run" in text for text in result.warnings) == (
-        "max_seconds" in options and duration is None
-    )
+
+
+def test_equal_answers_that_are_errors_are_failures() -> None:
+    """As those with a status are: a retry is redundant after two equal ones."""
+    calls = [ToolCall(name="a", output=f"Error: {text}", execution={"status": "ok"}) for text in "xyxx"]
+    (finding,) = ToolEfficiencyMetric().measure(LLMTestCase(tools_called=calls)).findings
+
+    assert (finding.called, "#1 and #3 were the same and failed (answered 'Error: x')" in finding.message) == (3, True)
 
 
 @pytest.mark.parametrize(
@@ -123,34 +114,21 @@ def test_redacted_arguments_may_be_any() -> None:
 
 
 def test_findings_and_reason() -> None:
-    """The reason has the calculation of each part, and why each redundant call is redundant."""
+    """The reason has the calculation, and why each redundant call is redundant."""
     calls = "a:ok b:error=full a:ok b:error=full b:error=full"
-    result = measured(calls, duration=3, max_calls=4, max_seconds=1.5)
+    result = measured(calls)
 
     assert result.reason.split("\n") == [
-        "min(useful 0.6, calls 0.8, seconds 0.5) = 0.5 (passed at 0.5).",
-        "Useful: 3 / 5 calls = 0.6.",
-        "Calls: 4 / 5 calls = 0.8.",
-        "Seconds: 1.5 / 3 seconds = 0.5.",
+        "useful: 3 / 5 calls = 0.6 (passed at 0.5).",
         "Redundant: called #3 'a', #1 was the same and succeeded.",
         "Redundant: called #5 'b', #2 and #4 were the same and failed (error: full).",
-        "Over budget: 5 calls, the budget is 4.",
-        "Over budget: 3 seconds, the budget is 1.5.",
     ]
-    assert result.parts == {"useful": 0.6, "calls": 0.8, "seconds": 0.5}
-    assert "Calls: 5 calls within 6 = 1." in measured(calls, max_calls=6).reason
+    assert result.parts == {"useful": 0.6}
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_calls": -1}, "max_calls must be a whole number from 0"),
-        ({"max_calls": 1.5}, "max_calls"),
-        ({"max_calls": True}, "max_calls"),
-        ({"max_seconds": 0}, "max_seconds must be a finite number above 0"),
-        ({"max_seconds": float("nan")}, "max_seconds"),
-        ({"max_seconds": float("inf")}, "max_seconds"),
-        ({"max_seconds": "1"}, "max_seconds"),
         ({"repeatable": "status"}, "repeatable must be a list"),
         ({"repeatable": [""]}, "repeatable must be a list"),
         ({"threshold": 2}, "threshold"),
@@ -170,9 +148,7 @@ def test_standard_metric_interfaces_work() -> None:
     assert [case.results[0].status.value for case in report.cases] == ["scored", "skipped", "errored"]
     with pytest.raises(MetricAssertionError, match=r"tool_efficiency: useful: 1 / 3 calls = 0.3333 \(failed at 0.5\)"):
         assert_test(bad, [ToolEfficiencyMetric()])
-    assert ToolEfficiencyMetric(3, 1.5, repeatable=["a"], strict_mode=True).label == (
-        "tool_efficiency(max_calls=3, max_seconds=1.5, repeatable, strict)"
-    )
+    assert ToolEfficiencyMetric(repeatable=["a"], strict_mode=True).label == "tool_efficiency(repeatable, strict)"
 
 
 def test_long_and_deep_recordings() -> None:

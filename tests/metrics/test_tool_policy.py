@@ -12,7 +12,7 @@ from toolgrade import (
     InvalidDataError,
     LLMTestCase,
     MetricAssertionError,
-    ResultStatus,
+    MissingFieldError,
     Run,
     ToolCall,
     ToolPolicyMetric,
@@ -176,17 +176,17 @@ def test_argument_rules(place: Any, values: dict[str, Any], arguments: dict[str,
         pytest.param(ToolCall(name="pay", input_parameters={"to": ["x", REDACTED]}), id="redacted in part"),
     ],
 )
-def test_hidden_arguments_are_left_out(call: ToolCall) -> None:
-    """The call counts on neither side unless it breaks another rule, with a warning."""
+def test_hidden_arguments_cannot_pass(call: ToolCall) -> None:
+    """The case is not measured, unless other calls fail it or the call breaks another rule."""
     rules = {"pay": {"to": {"allowed": ["x"]}}}
     case = LLMTestCase(tools_called=[call, ToolCall(name="look"), ToolCall(name="wipe")])
-    alone = ToolPolicyMetric(argument_rules=rules).measure(LLMTestCase(tools_called=[call]))
     beside = ToolPolicyMetric(argument_rules=rules, denied=["wipe"]).measure(case)
     denied = ToolPolicyMetric(argument_rules=rules, denied=["pay"]).measure(case)
 
-    assert (alone.status, alone.findings) == (ResultStatus.SKIPPED, ())
+    for tools in ([call], case.tools_called):
+        with pytest.raises(MissingFieldError, match="cannot check 1 call: the arguments in argument_rules were not"):
+            ToolPolicyMetric(argument_rules=rules).measure(LLMTestCase(tools_called=tools))
     assert beside.score == 0.5
-    assert alone.warnings == beside.warnings
     assert beside.warnings == ("1 call left out: the arguments in argument_rules were not recorded or are redacted",)
     assert (denied.score, denied.warnings) == (pytest.approx(2 / 3), ())
 
@@ -254,11 +254,11 @@ def test_options_that_are_none(options: dict[str, Any], message: str) -> None:
         ToolPolicyMetric(**options)
 
 
-def test_no_call_is_skipped() -> None:
-    """Where nothing was called no rule was tried."""
+def test_no_call_breaks_no_rule() -> None:
+    """Where nothing was called, there is nothing to check."""
     result = measured("", denied=["*"])
 
-    assert (result.status, result.reason) == (ResultStatus.SKIPPED, "Skipped: no call was made.")
+    assert (result.score, result.reason) == (1, "allowed: no call was made, nothing to check = 1 (passed at 1).")
 
 
 def test_standard_metric_interfaces_work() -> None:
@@ -267,7 +267,7 @@ def test_standard_metric_interfaces_work() -> None:
     metric = ToolPolicyMetric(denied=["wipe"], needs_approval=["pay"])
     report = evaluate([bad, LLMTestCase(tools_called=[]), LLMTestCase()], [metric])
 
-    assert [case.results[0].status.value for case in report.cases] == ["scored", "skipped", "errored"]
+    assert [case.results[0].status.value for case in report.cases] == ["scored", "scored", "errored"]
     with pytest.raises(MetricAssertionError, match=r"tool_policy\(denied, needs_approval\): allowed: 1 / 2"):
         assert_test(bad, [metric])
     assert ToolPolicyMetric(allowed=[], strict_mode=True).label == "tool_policy(allowed, strict)"

@@ -14,7 +14,7 @@ from toolgrade import (
     LLMTestCase,
     Report,
     ToolCall,
-    ToolErrorRate,
+    ToolSuccessRate,
     Turn,
     compare,
     evaluate,
@@ -118,7 +118,7 @@ def test_agents_are_compared_as_evaluations_are(data: st.DataObject, trials: int
 def test_goldens_without_an_id_are_paired_though_the_conversations_differ() -> None:
     """A simulated user says other things to each agent."""
     talks = [ConversationalTestCase(turns=[Turn(role="user", content=text)]) for text in ("hi", "a", "oh", "b")]
-    measured = evaluate(talks, [ToolErrorRate()], show_progress=False)
+    measured = evaluate(talks, [ToolSuccessRate()], show_progress=False)
     cases = [
         replace(case, golden=case.index % 2, agent=name)
         for case, name in zip(measured.cases, ["x", "x", "y", "y"], strict=True)
@@ -269,7 +269,7 @@ def test_the_worst_metric_decides() -> None:
     """A golden is passed if every metric passes it; what a metric skips does not count."""
     look = ToolCall(name="look")
     cases = [LLMTestCase(id="x", tools_called=[look], expected_tools=[look])]
-    measured = evaluate(cases, [METRIC, ToolErrorRate()], show_progress=False)
+    measured = evaluate(cases, [METRIC, ToolSuccessRate()], show_progress=False)
     passed, failed = measured.cases[0], agent_report({"x": "f"}).cases[0].results
     rows = [
         replace(passed, golden=0, agent="a"),

@@ -15,17 +15,27 @@ from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import printable
 from toolgrade.calls import ToolCallParams, ToolSpec
 from toolgrade.cli.io import exit_on_error
-from toolgrade.cli.options import Decorator, InputPath, OutputPath, bundle, clear_settings, on_command_line, options_in
-from toolgrade.errors import ConfigurationError
+from toolgrade.cli.options import (
+    Decorator,
+    InputPath,
+    OutputPath,
+    bundle,
+    clear_settings,
+    is_default,
+    on_command_line,
+    options_in,
+)
+from toolgrade.errors import ToolgradeError
 from toolgrade.matching.alignment import Denominator
 from toolgrade.metrics import (
     ArgumentSchemaMetric,
+    BudgetMetric,
     MetricLike,
     TaskSuccessMetric,
     ToolCorrectnessMetric,
     ToolEfficiencyMetric,
-    ToolErrorRate,
     ToolRecoveryMetric,
+    ToolSuccessRate,
     ToolUseMetric,
 )
 from toolgrade.metrics.called_tools import Compare
@@ -42,21 +52,29 @@ _PARAMS = {
 
 _METRICS: dict[str, Callable[..., MetricLike]] = {
     "argument-schema": ArgumentSchemaMetric,
+    "budget": BudgetMetric,
     "task-success": TaskSuccessMetric,
     "tool-correctness": ToolCorrectnessMetric,
     "tool-efficiency": ToolEfficiencyMetric,
-    "tool-error-rate": ToolErrorRate,
     "tool-recovery": ToolRecoveryMetric,
+    "tool-success-rate": ToolSuccessRate,
     "tool-use": ToolUseMetric,
 }
 
 _SHARED = ("threshold", "evaluation_params", "should_consider_ordering", "should_exact_match", "denominator")
 """Parameters of metrics that are options; a metric that does not have one ignores it."""
+_BUDGETS: dict[str, Callable[[str], float]] = {
+    "max_calls": int,
+    "max_seconds": float,
+    "max_tokens": int,
+    "max_cost": float,
+}
+"""Limits of `--budget`, and how their numbers are read."""
 _JUDGE_OPTIONS = ("judge_url", "cache", "samples")
 """Parameters of the judge's options besides its name."""
 _SPECIAL = (
-    *("max_calls", "max_seconds", "only", "ignore_failed", "forbidden"),
-    *("calls_only", "compare", "effects", "guess_effects", "error_pattern", "judge"),
+    *("only", "ignore_failed", "forbidden", "prices"),
+    *("calls_only", "compare", "effects", "guess_effects", "judge"),
     "available_tools",
 )
 """Further ones. It is an error to give one that no chosen metric has."""
@@ -100,6 +118,33 @@ def _parse_effects(_context: click.Context, _option: click.Parameter, values: tu
     return effects
 
 
+def _parse_budget(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
+    limits: dict[str, float] = {}
+    for value in values:
+        name, _, text = value.partition("=")
+        if name not in _BUDGETS or name in limits:
+            raise click.BadParameter(f"{value!r} is not one of {', '.join(_BUDGETS)} with its limit, once each")
+        try:
+            limits[name] = _BUDGETS[name](text)
+        except ValueError:
+            raise click.BadParameter(f"{text!r} is not a number; write it as in 'max_tokens=20000'") from None
+    return limits
+
+
+def _parse_prices(
+    _context: click.Context, _option: click.Parameter, values: tuple[str, ...]
+) -> dict[str, dict[str, float]]:
+    prices: dict[str, dict[str, float]] = {}
+    for value in values:
+        model, _, amounts = value.rpartition("=")
+        try:
+            tokens_in, tokens_out = map(float, amounts.split("/"))
+        except ValueError:
+            raise click.BadParameter(f"{value!r} is not MODEL=IN/OUT, as in 'gpt-4o*=2.5/10'") from None
+        prices[model] = {"input": tokens_in, "output": tokens_out}
+    return prices
+
+
 def _read_tools(_context: click.Context, _option: click.Parameter, value: str | None) -> list[ToolSpec] | None:
     if value is None:
         return None
@@ -114,12 +159,14 @@ def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
     clear_settings(arguments, "should_consider_ordering", "should_exact_match")
     clear_settings(arguments, "threshold", "strict")
     names = list(dict.fromkeys(arguments.pop("metric_names")))
+    budget: dict[str, float] = arguments.pop("budget")
+    if budget and "budget" not in names:
+        names = [*([] if is_default("metric_names") else names), "budget"]
     strict: bool = arguments.pop("strict")
     arguments["judge"] = _judge(names, **{name: arguments.pop(name) for name in ("judge", *_JUDGE_OPTIONS)})
     options = {name: arguments.pop(name) for name in (*_SHARED, *_SPECIAL)}
     _check_combinations(names, options)
-    if options["threshold"] is not None:
-        options["max_rate"] = 1 - options["threshold"]
+    options |= budget
     return {**arguments, "metrics": [_metric(name, options, strict=strict) for name in names]}
 
 
@@ -148,15 +195,7 @@ def _check_combinations(names: Sequence[str], options: Mapping[str, Any]) -> Non
     """Refuse options that contradict each other, or that no chosen metric has."""
     if options["should_consider_ordering"] and options["should_exact_match"]:
         raise click.UsageError("--ordered and --exact cannot be combined: an exact match is ordered")
-    _check_special(names)
-    leaves_out_failed = options["ignore_failed"] or "task-success" in names
-    if options["error_pattern"] and not leaves_out_failed and on_command_line("error_pattern"):
-        message = "--error-pattern must be used with --ignore-failed or --metric task-success"
-        raise click.UsageError(message)
-
-
-def _check_special(names: Sequence[str]) -> None:
-    """Refuse options that no chosen metric has; a setting of the project may be for other metrics."""
+    # A setting of the project may be for other metrics.
     flags = {option.name: option.opts[0] for option in click.get_current_context().command.params}
     for parameter in filter(on_command_line, _SPECIAL):
         metrics = [name for name in _METRICS if parameter in _parameters(name)]
@@ -180,18 +219,16 @@ def _metric(name: str, options: Mapping[str, Any], *, strict: bool) -> MetricLik
     parameters = drop_none({option: value for option, value in options.items() if option in accepted})
     if "judge" not in parameters:
         parameters.pop("available_tools", None)
-    if not parameters.get("ignore_failed", True):
-        # tool-correctness takes an error pattern only with ignore_failed; beside a metric of tasks it is for that one.
-        parameters.pop("error_pattern", None)
     try:
         return _METRICS[name](**parameters, strict_mode=strict)
-    except ConfigurationError as error:  # a value that click accepts, such as nan
+    except ToolgradeError as error:  # a value that click accepts, such as nan
         raise click.UsageError(str(error)) from error
 
 
 _metric_option = options_in("What is measured")
 _judge_option = options_in("Judge")
 _effect_option = options_in("Tool effects")
+_failure_option = options_in("Failed calls")
 _verdict_option = options_in("When a case passes")
 
 metric_options: Decorator = bundle(
@@ -295,11 +332,18 @@ metric_options: Decorator = bundle(
             default=None,
             help="Guess effects that are not declared from tool names.  [default: only for task-success]",
         ),
-        _effect_option(
-            "--error-pattern",
-            metavar="REGEX",
-            help="For task-success and --ignore-failed: calls whose output matches count as failed; "
-            "'default' matches outputs that begin as usual error texts, and is the default of task-success.",
+        _failure_option(
+            "--error-texts",
+            default="default",
+            metavar="PATTERN|none",
+            help="Answers of tools that count as failures: a regular expression, or none.  [default: those that are "
+            "errors by convention, such as 'Error: ...']",
+        ),
+        _failure_option(
+            "--text-tools",
+            multiple=True,
+            metavar="NAME",
+            help="Tool, or pattern of tools, that returns documents, whose text is never a failure; may be repeated.",
         ),
         _effect_option(
             "--forbidden",
@@ -307,17 +351,26 @@ metric_options: Decorator = bundle(
             metavar="NAME",
             help="For task-success: a tool, or a pattern of tools, that must not be called; may be repeated.",
         ),
-        _verdict_option("--max-calls", type=click.IntRange(0), help="For tool-efficiency: calls that are enough."),
         _verdict_option(
-            "--max-seconds",
-            type=click.FloatRange(0, min_open=True),
-            help="For tool-efficiency: seconds that are enough.",
+            "--budget",
+            multiple=True,
+            callback=_parse_budget,
+            metavar="NAME=LIMIT",
+            help="Measure budget, with this limit: max_calls, max_seconds, max_tokens or max_cost; may be repeated.",
+        ),
+        _verdict_option(
+            "--price",
+            "prices",
+            multiple=True,
+            callback=_parse_prices,
+            metavar="MODEL=IN/OUT",
+            help="For max_cost: price of a million tokens of a model, or of all that match a pattern; may be repeated.",
         ),
         _verdict_option(
             "--threshold",
             type=click.FloatRange(0, 1),
             help="Lowest score that passes.  [default: 0.5; 0.98 for task-success; 1 for "
-            "argument-schema and tool-error-rate]",
+            "argument-schema, budget and tool-success-rate]",
         ),
         _verdict_option("--strict", is_flag=True, help="Threshold 1, and any lower score becomes 0."),
     ),

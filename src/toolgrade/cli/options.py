@@ -127,6 +127,11 @@ def on_command_line(name: str) -> bool:
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
+def is_default(name: str) -> bool:
+    """Return whether the option of this parameter is neither on the command line nor a setting."""
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.DEFAULT
+
+
 def clear_settings(arguments: dict[str, Any], *names: str) -> None:
     """Let an option on the command line override settings that it cannot be combined with.
 

@@ -26,7 +26,7 @@ _golden_option = options_in("Expectations")
 @command(
     "toolgrade score runs.jsonl",
     "toolgrade score logs/ --goldens goldens.jsonl --params name,input",
-    "toolgrade score traces.json --metric tool-error-rate --html report.html",
+    "toolgrade score traces.json --metric tool-success-rate --html report.html",
     "toolgrade score runs.jsonl --pass-rate 0.95 --junit junit.xml --results results.jsonl",
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=InputPath(allow_dash=True))
@@ -70,6 +70,8 @@ def score(
     *,
     files: tuple[str, ...],
     metrics: list[MetricLike],
+    error_texts: str,
+    text_tools: tuple[str, ...],
     processes: int | None,
     cluster: str | None,
     no_contents: bool,
@@ -98,6 +100,8 @@ def score(
     options = EvaluationOptions(
         test_cases=paths,
         metrics=metrics,
+        error_texts=error_texts,
+        text_tools=text_tools,
         goldens=goldens_path,
         golden_id=None if goldens_path is None else golden_id,
         cluster=cluster,

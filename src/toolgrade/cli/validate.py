@@ -21,6 +21,7 @@ from toolgrade.cli.options import (
     source_argument,
 )
 from toolgrade.evaluation.measuring import unit_of
+from toolgrade.failed_calls import ErrorTexts
 from toolgrade.inputs import Reading
 from toolgrade.metrics import MetricLike
 
@@ -68,6 +69,8 @@ def validate(
     threshold_label: float,
     cluster: str | None,
     metrics: list[MetricLike],
+    error_texts: str,
+    text_tools: tuple[str, ...],
     resamples: int,
     seed: int,
     json_path: str | None,
@@ -85,7 +88,7 @@ def validate(
     Exit code 1 if a metric has no AUC because no good or no bad run has a score, or a line cannot be read, 2 if the
     command line or FILE is wrong.
     """
-    with exit_on_error(file, "nothing was scored") as caught:
+    with exit_on_error(file, "nothing was scored") as caught, ErrorTexts(error_texts, text_tools).applied():
         reading = Reading(unit=unit_of(metrics), allow_nan=allow_nan)
         cases = read_input(file, reading, reject_bad_lines=reject_bad_lines)
         validity = measure_validity(

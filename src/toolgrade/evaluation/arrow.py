@@ -26,6 +26,7 @@ from toolgrade.dataset import Document, problems_of
 from toolgrade.errors import ConfigurationError, DataFileError, InvalidDataError
 from toolgrade.evaluation.field_paths import cluster_of, value_at
 from toolgrade.evaluation.measuring import checked_metrics, measure_in_thread, waits
+from toolgrade.failed_calls import ErrorTexts
 from toolgrade.inputs import Reading, read_each
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import DEFAULT
@@ -75,6 +76,8 @@ def score_batch(
     metrics: Sequence[MetricLike],
     *,
     cluster: str | None = None,
+    error_texts: str | None = "default",
+    text_tools: Sequence[str] = (),
     allow_nan: bool = False,
 ) -> Any:  # noqa: ANN401 - as above
     """Return the results of the cases of a record batch: a row for each case and metric, in the order of the cases.
@@ -90,6 +93,8 @@ def score_batch(
         metrics: At least one metric; metrics that ask a judge are not supported.
         cluster: Path of the field of a case that says which are repetitions of one another, such as `metadata.task`.
             A case without it is independent of all others.
+        error_texts: See `toolgrade.evaluate`.
+        text_tools: See `toolgrade.evaluate`.
         allow_nan: See `toolgrade.read_cases`.
 
     Returns:
@@ -115,11 +120,12 @@ def score_batch(
     if cluster is not None:
         value_at(LLMTestCase(), cluster, "cluster")  # a wrong path is an error of the call, not of each row
     columns = [name, "id"] if "id" in batch.schema.names else [name]
-    rows = [
-        row
-        for values in batch.select(columns).to_pylist()
-        for row in _rows(values[name], values.get("id"), checked, cluster, reading)
-    ]
+    with ErrorTexts(error_texts, text_tools).applied():
+        rows = [
+            row
+            for values in batch.select(columns).to_pylist()
+            for row in _rows(values[name], values.get("id"), checked, cluster, reading)
+        ]
     return type(batch).from_pylist(rows, schema=result_schema())
 
 

@@ -28,6 +28,7 @@ from toolgrade.errors import ConfigurationError, DataFileError
 from toolgrade.evaluation.builder import ReportBuilder
 from toolgrade.evaluation.field_paths import value_at
 from toolgrade.evaluation.measuring import checked_metrics, unit_of, waits
+from toolgrade.failed_calls import ErrorTexts, applied_error_texts
 from toolgrade.metrics import MetricLike
 from toolgrade.report import Report
 from toolgrade.stats import check_positive
@@ -66,6 +67,8 @@ class EvaluationOptions:
     timeout: float | None = None
     golden_timeout: float | None = None
     cluster: str | None = None
+    error_texts: str | None = "default"
+    text_tools: Sequence[str] = ()
     results: Target | None = None
     resume: bool | Resume = False
     contents: bool = True
@@ -189,7 +192,9 @@ def _begun(options: EvaluationOptions, *, is_async: bool) -> Generator[Session |
     if options.metrics or not is_optional:  # the components of an app may have some
         metrics = checked_metrics(options.metrics, "a_measure" if is_async else "measure")
     begun = _begun_files if options.files and not any(map(waits, metrics)) else _begun_session
-    with begun(options, metrics, is_async=is_async) as running:
+    texts = ErrorTexts(options.error_texts, options.text_tools)
+    texts = applied_error_texts() if texts == ErrorTexts() else texts
+    with texts.applied(), begun(options, metrics, is_async=is_async) as running:
         yield running
 
 
@@ -289,6 +294,7 @@ def _file_setup(options: EvaluationOptions, metrics: Sequence[MetricLike]) -> Fi
         cluster=options.cluster,
         full=options.full,
         contents=options.contents,
+        error_texts=applied_error_texts(),
     )
 
 

@@ -15,7 +15,7 @@ import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, NamedTuple, TypeAlias, TypeVar, cast
@@ -41,6 +41,7 @@ from toolgrade.evaluation.pool import run_jobs
 from toolgrade.evaluation.result_json import EncodedCase, encode_case
 from toolgrade.evaluation.results_file import hash_of, head_of, rest_of
 from toolgrade.evaluation.rows import CaseKey, Row, WorstRows
+from toolgrade.failed_calls import ErrorTexts
 from toolgrade.formats.document_kind import kind_of
 from toolgrade.inputs import Entry, Reading, ResumedRuns, named, read_each, read_entries, replaced_text
 from toolgrade.metrics import MetricLike
@@ -99,6 +100,7 @@ class FileSetup:
         full: Number of worst cases by each metric that stay whole in the report; 0 for all.
         hashes: Hashes of cases that are in the file of results; `None` without such a file.
         contents: Whether the file gets the content of the cases.
+        error_texts: Which answers of tools are errors.
     """
 
     paths: tuple[str, ...]
@@ -110,6 +112,7 @@ class FileSetup:
     full: int = 0
     hashes: frozenset[str] | None = None
     contents: bool = True
+    error_texts: ErrorTexts = field(default_factory=ErrorTexts)
 
 
 class Tag(NamedTuple):
@@ -342,7 +345,8 @@ def measure_item(tag: Tag, case: AnyCase, setup: FileSetup) -> tuple[MetricResul
         error = InvalidDataError(tag.ambiguity)
         return tuple(errored_result(name, metric.threshold, error) for metric, name in pairs)
     no_golden = no_golden_of(tag.golden, has_goldens=setup.goldens is not None)
-    return tuple(measure_in_thread(metric, case, no_golden).renamed(name) for metric, name in pairs)
+    with setup.error_texts.applied():
+        return tuple(measure_in_thread(metric, case, no_golden).renamed(name) for metric, name in pairs)
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,7 @@ from toolgrade.evaluation.result_json import (
     results_contradictions,
 )
 from toolgrade.evaluation.rows import CaseKey, Row
+from toolgrade.failed_calls import applied_error_texts
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import DEFAULT
 from toolgrade.report.report import case_names
@@ -94,6 +95,8 @@ class Header(Written):
     python: str
     started_at: str
     metrics: list[WrittenMetric]
+    error_texts: str | None = "default"
+    text_tools: list[str] = Field(default_factory=list[str])
     kind: Literal["cases", "goldens", "files"] = "files"
     cases: Position | None = None
     trials: Annotated[int, Field(ge=1)] | None = None
@@ -108,6 +111,7 @@ class Header(Written):
             WrittenMetric(metric=name, threshold=metric.threshold, options=to_json_value(_options(metric), []))
             for name, metric in zip(names, metrics, strict=True)
         ]
+        texts = applied_error_texts()
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         return cls(
             toolgrade_results=FORMAT,
@@ -115,6 +119,8 @@ class Header(Written):
             python=platform.python_version(),
             started_at=now,
             metrics=written,
+            error_texts=texts.pattern,
+            text_tools=list(texts.text_tools),
             **counts,
         )
 
@@ -606,7 +612,7 @@ def _check_same(path: str, before: Header, now: Header) -> None:
     old, new = map(_metric_texts, (before, now))
     if old != new:
         raise ConfigurationError(
-            f"{printable(path)} has results of other metrics and cannot be resumed:\n"
+            f"{printable(path)} has results of other metrics or options and cannot be resumed:\n"
             f"{_without(old, new)} in the file, {_without(new, old)} now\n"
             "use the same metrics and options, or choose another path"
         )
@@ -619,7 +625,8 @@ _KINDS: Final = {"cases": "test cases", "goldens": "goldens", "files": "recorded
 
 
 def _metric_texts(header: Header) -> list[str]:
-    return [f"{one.metric} (threshold {one.threshold:g}) with {one.options}" for one in header.metrics]
+    texts = f"error_texts={header.error_texts!r}, text_tools={header.text_tools}"
+    return [texts, *(f"{one.metric} (threshold {one.threshold:g}) with {one.options}" for one in header.metrics)]
 
 
 def _without(some: Sequence[str], others: Sequence[str]) -> str:

@@ -43,6 +43,8 @@ def evaluate(
     timeout: float | None = None,
     golden_timeout: float | None = None,
     cluster: str | None = None,
+    error_texts: str | None = "default",
+    text_tools: Sequence[str] = (),
     results: Target | None = None,
     resume: bool | Resume = False,
     contents: bool = True,
@@ -83,6 +85,10 @@ def evaluate(
         golden_timeout: Seconds for the whole of a golden, all its turns.
         cluster: Path of the field of a recorded case that says which cases are repetitions of one another, such as
             `metadata.task`.
+        error_texts: Which answers of tools count as failures, for all metrics, where the status does not say that the
+            call failed: `"default"` for texts and objects that are errors by convention (`Error: ...`, a traceback,
+            `{"error": ...}`); a regular expression that is searched in each answer in their place; `None` for none.
+        text_tools: Names or patterns of tools that return documents, whose text is never a failure.
         results: File to which each case (of files, each part) is written with its results, without secrets: JSON
             Lines for `toolgrade.evaluation.read_results`. It must not exist yet, unless it is resumed.
         resume: Resume that file if it exists: `True` or `"missing"` measures the cases that have no results in it, or
@@ -132,6 +138,8 @@ async def evaluate_async(
     timeout: float | None = None,
     golden_timeout: float | None = None,
     cluster: str | None = None,
+    error_texts: str | None = "default",
+    text_tools: Sequence[str] = (),
     results: Target | None = None,
     resume: bool | Resume = False,
     contents: bool = True,
@@ -171,7 +179,7 @@ def partial_report(stopped: BaseException) -> Report | None:
 
     Example:
         >>> import asyncio
-        >>> from toolgrade import Golden, Run, ToolErrorRate, evaluate_async
+        >>> from toolgrade import Golden, Run, ToolSuccessRate, evaluate_async
         >>> from toolgrade.evaluation import partial_report
         >>> async def agent(question, conversation):
         ...     if question == "Weather in Rome?":
@@ -180,7 +188,9 @@ def partial_report(stopped: BaseException) -> Report | None:
         >>> goldens = [Golden(id=city, input=f"Weather in {city}?") for city in ("Paris", "Rome")]
         >>> async def main():
         ...     global evaluating
-        ...     evaluation = evaluate_async(goldens=goldens, agent=agent, metrics=[ToolErrorRate()], max_concurrency=1)
+        ...     evaluation = evaluate_async(
+        ...         goldens=goldens, agent=agent, metrics=[ToolSuccessRate()], max_concurrency=1
+        ...     )
         ...     evaluating = asyncio.create_task(evaluation)
         ...     try:
         ...         return await evaluating
@@ -201,8 +211,16 @@ def partial_report(stopped: BaseException) -> Report | None:
     return None
 
 
-def assert_test(test_case: AnyCase, metrics: Sequence[MetricLike]) -> tuple[MetricResult, ...]:
+def assert_test(
+    test_case: AnyCase,
+    metrics: Sequence[MetricLike],
+    *,
+    error_texts: str | None = "default",
+    text_tools: Sequence[str] = (),
+) -> tuple[MetricResult, ...]:
     """Measure one case, and raise an error unless its outcome is `passed`.
+
+    `error_texts` and `text_tools` are those of `evaluate`.
 
     Returns:
         The results, in the order of the metrics.
@@ -225,7 +243,8 @@ def assert_test(test_case: AnyCase, metrics: Sequence[MetricLike]) -> tuple[Metr
     """
     __tracebackhide__ = True  # pytest then shows the line of the test
     # Not in a list: a list of texts names files.
-    return passed_results(evaluate(iter([test_case]), metrics, show_progress=False))
+    case = iter([test_case])
+    return passed_results(evaluate(case, metrics, error_texts=error_texts, text_tools=text_tools, show_progress=False))
 
 
 def passed_results(report: Report, remedy: str = "") -> tuple[MetricResult, ...]:

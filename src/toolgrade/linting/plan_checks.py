@@ -12,15 +12,15 @@ from typing import Any, Final
 
 from toolgrade._internal.json import MARK, json_items
 from toolgrade._internal.text import short_json
-from toolgrade.calls import CallStatus, ToolCall, ToolCallType, ToolEffect
+from toolgrade.calls import ToolCall, ToolCallType, ToolEffect
 from toolgrade.expect import Expect, Forbid, Glob, Matcher, OneOf, Parallel, Plan
 from toolgrade.expect.plan import Expectation, Name, PlanItem, name_text, parse_argument_path, walk, with_matchers
+from toolgrade.failed_calls import looks_failed
 from toolgrade.linting.findings import LintFinding, LintKind, Spot
 from toolgrade.linting.schema_fit import Tools, suggestion
 from toolgrade.matching.argument_pattern import ONE, Template, holds_matcher
 from toolgrade.matching.json_compare import ABSENT, AbsentType
 from toolgrade.metrics.call_filter import CallFilter
-from toolgrade.metrics.called_tools import has_failed, status_of
 from toolgrade.metrics.plan_variants import has_forbidden_calls, variants_of
 from toolgrade.metrics.tool_effects import guess_effect
 
@@ -31,9 +31,7 @@ _PLACEHOLDER: Final = re.compile(r"\.{2,}|…|TODO|TBD|FIXME|<[\w .-]+>|\{\{[^{}
 
 _WILDCARDS: Final = frozenset("*?[")
 
-_SUCCESSES: Final = CallFilter(
-    ignore_failed=True, effects=None, guess_effects=False, error_pattern="default", tools=None
-)
+_SUCCESSES: Final = CallFilter(ignore_failed=True, effects=None, guess_effects=False, tools=None)
 
 _NAME_KEYS: dict[type, tuple[str, str]] = {Expect: ("expect", "expects"), Forbid: ("forbid", "forbids")}
 """The key that holds the name of a call in a file, and the verb of its findings."""
@@ -146,7 +144,7 @@ class _PlanCheck:
         same = self._same_calls(_accepting(call.name), Template.of(arguments))
         done = _SUCCESSES.without_failed([], list(same.values())).called
         # Calls that were rejected, cancelled or not executed show nothing about the tool.
-        if not done and any(has_failed(one) or status_of(one) is CallStatus.OK for one in same.values()):
+        if not done and any(looks_failed(one) for one in same.values()):
             message = f"was called exactly so (called #{min(same)}) and failed, so the expectation can hardly be met"
             yield _finding(LintKind.FAILED_CALL, spot, message)
 

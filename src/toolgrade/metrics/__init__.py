@@ -9,37 +9,40 @@ from toolgrade._internal.lazy_imports import lazy_package
 if TYPE_CHECKING:
     from toolgrade.metrics.argument_schema import ArgumentSchemaMetric
     from toolgrade.metrics.base import Metric, MetricLike
+    from toolgrade.metrics.budget import BudgetMetric
     from toolgrade.metrics.task_success import TaskSuccessMetric
     from toolgrade.metrics.tool_correctness import ToolCorrectnessMetric
     from toolgrade.metrics.tool_efficiency import ToolEfficiencyMetric
-    from toolgrade.metrics.tool_error_rate import ToolErrorRate
     from toolgrade.metrics.tool_policy import ToolPolicyMetric
     from toolgrade.metrics.tool_recovery import ToolRecoveryMetric
+    from toolgrade.metrics.tool_success_rate import ToolSuccessRate
     from toolgrade.metrics.tool_use import ToolUseMetric
 
 _NAMES = {
     "argument_schema": "ArgumentSchemaMetric",
     "base": "Metric MetricLike",
+    "budget": "BudgetMetric",
     "task_success": "TaskSuccessMetric",
     "tool_correctness": "ToolCorrectnessMetric",
     "tool_efficiency": "ToolEfficiencyMetric",
-    "tool_error_rate": "ToolErrorRate",
     "tool_policy": "ToolPolicyMetric",
     "tool_recovery": "ToolRecoveryMetric",
+    "tool_success_rate": "ToolSuccessRate",
     "tool_use": "ToolUseMetric",
 }
 """The public names by the module that holds them."""
 
 __all__ = [
     "ArgumentSchemaMetric",
+    "BudgetMetric",
     "Metric",
     "MetricLike",
     "TaskSuccessMetric",
     "ToolCorrectnessMetric",
     "ToolEfficiencyMetric",
-    "ToolErrorRate",
     "ToolPolicyMetric",
     "ToolRecoveryMetric",
+    "ToolSuccessRate",
     "ToolUseMetric",
 ]
 

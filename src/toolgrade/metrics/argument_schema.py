@@ -15,7 +15,7 @@ from toolgrade.calls import ToolCall, ToolSpec
 from toolgrade.cases import TestCase
 from toolgrade.expect.json_schema import Fit, Schemas, Validation
 from toolgrade.matching.json_compare import ABSENT
-from toolgrade.metrics.base import CallMetric, Measurement, share_of_calls
+from toolgrade.metrics.base import CallMetric, Measurement, refuse_unknown, share_of_calls
 from toolgrade.metrics.called_tools import call_finding, call_text, needed_tools, omission_warnings, read_tools
 from toolgrade.result import Finding, redact_at_path
 
@@ -34,9 +34,10 @@ class ArgumentSchemaMetric(CallMetric):
 
     The score is the share of valid calls among those that could be checked: required, unexpected and nested arguments,
     types, enums and ranges. A call is also invalid if its tool was not available, or if its argument text was not a
-    JSON object. Left out with a warning are calls whose arguments were not recorded or are redacted, calls of tools
-    without a schema or with a broken one, and calls of hosted and MCP tools that are not in `available_tools` under
-    this name. If no call could be checked, the case is skipped. See docs/metrics.md.
+    JSON object. Left out with a warning are calls whose arguments are redacted, calls of tools without a schema or with
+    a broken one, and calls of hosted and MCP tools that are not in `available_tools` under this name. If no call could
+    be checked, the case is skipped; if arguments were not recorded, it cannot be measured, unless other calls fail it.
+    See docs/metrics.md.
 
     Schemas follow draft 2020-12, or the draft that they name. A `$ref` to another document is never fetched.
 
@@ -85,6 +86,9 @@ class ArgumentSchemaMetric(CallMetric):
         schemas = Schemas(needed_tools(self.available_tools, case, type(self).__name__), formats=self.formats)
         checked = [schemas.check(call) for call in calls]
         fits = Counter(entry.fit for entry in checked)
+        wrong, unknown = fits["invalid"] + fits["unknown_tool"], fits["not_captured"]
+        share = wrong / max(wrong + fits["valid"] + unknown, 1)
+        refuse_unknown(self, case, unknown, share, _UNDECIDED["not_captured"])
         return share_of_calls(
             calls,
             "valid",

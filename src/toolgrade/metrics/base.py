@@ -17,8 +17,8 @@ from toolgrade._internal.budget import CaseBudget
 from toolgrade._internal.options import label_text, read_share, require_flags
 from toolgrade.calls import ToolCall
 from toolgrade.cases import TestCase
-from toolgrade.errors import NotMeasuredError
-from toolgrade.metrics.called_tools import called_tools, run_notes
+from toolgrade.errors import MissingFieldError, NotMeasuredError
+from toolgrade.metrics.called_tools import called_tools, case_label, run_notes
 from toolgrade.result import MetricResult
 
 if TYPE_CHECKING:
@@ -355,6 +355,17 @@ def _arithmetic_lines(scores: Mapping[str, float], sums: Mapping[str, str], verd
     terms = ", ".join(f"{name} {number_text(score)}" for name, score in scores.items())
     total = f"min({terms}) = {number_text(min(scores.values()))}{verdict}"
     return [total, *(f"{name.capitalize()}: {sums[name]}." for name in scores)]
+
+
+def refuse_unknown(metric: Metric, case: TestCase, unknown: int, wrong: float, reason: str) -> None:
+    """Raise if a metric cannot check some calls, unless others fail the case whatever these are.
+
+    Raises:
+        MissingFieldError: `unknown` is not 0, and `wrong`, the share of wrong calls, does not fail the case.
+    """
+    if unknown and 1 - wrong >= metric.threshold - TOLERANCE:
+        needs = f"{type(metric).__name__} cannot check {plural(unknown, 'call')}{case_label(case)}: {reason}"
+        raise MissingFieldError(f"{needs}; record them")
 
 
 def share_of_calls(

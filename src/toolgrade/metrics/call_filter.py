@@ -6,21 +6,21 @@ their positions in the case, so that findings, reasons and tables refer to the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from toolgrade._internal.json import json_text
 from toolgrade._internal.options import require
 from toolgrade._internal.text import join_first, plural
 from toolgrade.calls import CallStatus, ToolCall, ToolEffect, ToolSpec
-from toolgrade.errors import ConfigurationError
+from toolgrade.failed_calls import applied_error_texts, looks_failed
 from toolgrade.matching.alignment import CallItem, Matching
 from toolgrade.metrics.called_tools import (
     call_finding,
     call_text,
     called_item,
+    error_text_finding,
     expected_item,
     inferred_success_warnings,
     name_alone,
@@ -31,7 +31,6 @@ from toolgrade.metrics.tool_effects import MAX_LISTED, ToolEffects, list_names, 
 from toolgrade.result import Finding
 
 if TYPE_CHECKING:
-    from toolgrade._internal.budget import BoundedPattern
     from toolgrade.expect.plan import Expectation
     from toolgrade.matching.alignment import CallPattern
 
@@ -41,20 +40,6 @@ Only: TypeAlias = Literal["read", "write"]
 
 UNDONE: Final = frozenset({*CallStatus} - {CallStatus.OK, CallStatus.PENDING})
 """Statuses of calls that did nothing. A pending call is not one of them: the agent has done its part."""
-
-ERROR_TEXTS: Final = (
-    r"(?i)\A\s*(?:"
-    r"error\b(?!\s+(?:rate|log|count|report)s?\b)"
-    r"|(?-i:[A-Za-z_.]*(?:Error|Exception)\b\s*[:(])"
-    r"|exception\b\s*[:(]|traceback \(most recent call last\)|failed to\b|failure\s*:"
-    r'|\{\s*"(?:error|exception)"\s*:(?!\s*(?:null|false|0|""|\[\s*\]|\{\s*\}))'
-    r'|\{\s*"is_?error"\s*:\s*true)'
-)
-"""The regular expression of `error_pattern="default"`: answers that begin as usual error texts do.
-
-These are `Error ...`, `ValueError: ...`, a traceback, `Failed to ...`, `Failure: ...`, and JSON objects that begin with
-an `error` that is not empty or with `isError` true. Error texts in other words are not recognized.
-"""
 
 EffectOf: TypeAlias = "Callable[[CallPattern], ToolEffect]"
 """Returns the effect of a call of a plan."""
@@ -68,7 +53,7 @@ class ComparedCalls(NamedTuple):
     effects: Mapping[str, ToolEffect | None] = MappingProxyType({})
     """The effect of each tool; empty if the effects do not matter."""
     findings: tuple[Finding, ...] = ()
-    """Calls that are not scored because their effect is unknown."""
+    """Calls that were left out because their answer is an error, and those whose effect is unknown."""
     warnings: tuple[str, ...] = ()
 
     def with_effect(self, effect: ToolEffect) -> ComparedCalls:
@@ -113,14 +98,12 @@ class CallFilter:
         ignore_failed: bool,
         effects: object,
         guess_effects: bool,
-        error_pattern: object,
         tools: Sequence[ToolSpec] | None,
         only: object = None,
     ) -> None:
         """Check the options."""
         require(only in (None, "read", "write"), "only must be 'read', 'write' or None for all calls", only)
         self.only = None if only is None else ToolEffect(only)
-        self.error_pattern = _read_error_pattern(error_pattern, ignore_failed=ignore_failed)
         self.ignore_failed = ignore_failed
         self.declared = read_effects({} if effects is None else effects)
         self.guess_effects = guess_effects
@@ -163,7 +146,10 @@ class CallFilter:
             warnings.append(f"{amount} not scored, since the effect of the tool is unknown: {names}")
         return calls._replace(
             effects=by_name,
-            findings=tuple(call_finding("unknown_effect", "Not scored", unknown[at], at, detail) for at in unknown),
+            findings=(
+                *calls.findings,
+                *(call_finding("unknown_effect", "Not scored", unknown[at], at, detail) for at in unknown),
+            ),
             warnings=tuple(warnings),
         )
 
@@ -186,42 +172,13 @@ class CallFilter:
         calls = ComparedCalls(expected=dict(enumerate(expected)), called=dict(enumerate(called)))
         if not self.ignore_failed:
             return calls
-        undone = {index: call for index, call in calls.called.items() if self._did_nothing(call)}
+        undone = {
+            index: call for index, call in calls.called.items() if status_of(call) in UNDONE or looks_failed(call)
+        }
         done = {index: call for index, call in calls.called.items() if index not in undone}
-        warnings = [*_undone_warnings(undone), *self._inferred_success_warnings(done.values())]
-        return calls._replace(called=done, warnings=tuple(warnings))
-
-    def _inferred_success_warnings(self, done: Iterable[ToolCall]) -> list[str]:
-        """Return warnings about calls whose success is only inferred."""
-        pattern = None if self.error_pattern is None else self.error_pattern.pattern
-        if pattern not in (None, ERROR_TEXTS):
-            return []  # a pattern of the user covers the answers of these tools
-        without_status = sum(call.execution is None for call in done)
-        warnings = inferred_success_warnings(done)
-        if without_status:
-            warnings.append(f"{plural(without_status, 'call')} without a recorded status: taken as successful")
-        if pattern and warnings:
-            warnings.append("failures were looked for in the answers by the default error texts alone")
-        return warnings
-
-    def _did_nothing(self, call: ToolCall) -> bool:
-        if status_of(call) in UNDONE:
-            return True
-        return self.error_pattern is not None and any(map(self.error_pattern.search, _answer_texts(call)))
-
-
-def _read_error_pattern(pattern: object, *, ignore_failed: bool) -> BoundedPattern | None:
-    if pattern is None:
-        return None
-    if not ignore_failed:
-        message = "error_pattern must be used with ignore_failed=True, which leaves the failed calls out"
-        raise ConfigurationError(message)
-    if not isinstance(pattern, str) or not pattern:
-        expected = "error_pattern must be a regular expression for the answers of failed calls"
-        raise ConfigurationError(f"{expected}, got {pattern!r}")
-    from toolgrade._internal.budget import BoundedPattern  # noqa: PLC0415 - loaded with the first pattern
-
-    return BoundedPattern(ERROR_TEXTS if pattern == "default" else pattern)
+        by_text = [error_text_finding(call, at) for at, call in undone.items() if status_of(call) not in UNDONE]
+        warnings = [*_undone_warnings(undone), *_inferred_success_warnings(done.values())]
+        return calls._replace(called=done, findings=tuple(by_text), warnings=tuple(warnings))
 
 
 def _pattern_effect(effects: ToolEffects, tools: Iterable[str], pattern: CallPattern) -> ToolEffect:
@@ -235,14 +192,19 @@ def _accepted_names(patterns: Sequence[CallPattern], tools: set[str]) -> list[st
     return sorted(name for name in names if any(pattern.named(name) for pattern in patterns))
 
 
+def _inferred_success_warnings(done: Collection[ToolCall]) -> list[str]:
+    """Return warnings about calls whose success is only inferred."""
+    if applied_error_texts().own is not None:
+        return []  # a pattern of the user covers the answers of these tools
+    warnings = inferred_success_warnings(done)
+    without_status = sum(call.execution is None for call in done)
+    if without_status:
+        warnings.append(f"{plural(without_status, 'call')} without a recorded status: taken as successful")
+    return warnings
+
+
 def _undone_warnings(undone: Mapping[int, ToolCall]) -> list[str]:
     if not undone:
         return []
     listed = join_first([call_text(call, index) for index, call in undone.items()], MAX_LISTED, count_rest=True)
     return [f"{plural(len(undone), 'call')} left out that did nothing: {listed}"]
-
-
-def _answer_texts(call: ToolCall) -> list[str]:
-    """Return the answers of a call, for the program and for the model; those that are not text as JSON text."""
-    answers = [call.output, call.execution and call.execution.model_output]
-    return [value if isinstance(value, str) else json_text(value) for value in answers if value is not None]

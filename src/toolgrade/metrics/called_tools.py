@@ -1,16 +1,15 @@
-"""Calls and tools of a case: what the recording says, the form that matching compares, findings, patterns of names."""
+"""Calls and tools of a case: what the recording says, the form that matching compares, findings."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from toolgrade._internal.options import require
 from toolgrade._internal.text import plural, printable, shorten
 from toolgrade.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
 from toolgrade.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase, Run, TestCase
 from toolgrade.errors import ConfigurationError, MissingExpectationError, MissingFieldError
+from toolgrade.failed_calls import answer_quote, applied_error_texts, looks_failed
 from toolgrade.matching.json_compare import frozen, has_mark
 from toolgrade.result import Finding, FindingKind, redact_at_path
 from toolgrade.verdict import is_record_only, run_end
@@ -27,25 +26,12 @@ from toolgrade.matching.alignment import CallItem
 from toolgrade.matching.argument_pattern import Template
 from toolgrade.matching.json_compare import ABSENT, AbsentType
 
-FAILED: Final = frozenset({CallStatus.ERROR, CallStatus.INVALID_ARGUMENTS, CallStatus.UNKNOWN_TOOL})
-"""Statuses of failed calls. A call that was rejected or cancelled, is pending or never ran is not a failure."""
-
 _MAX_ERROR_LENGTH = 120
 
 
 def status_of(call: ToolCall) -> CallStatus | None:
     """Return the status of a call; `None` without an `execution`, as the status was not recorded."""
     return None if call.execution is None else call.execution.status
-
-
-def has_failed(call: ToolCall) -> bool:
-    """Return whether a call is recorded as failed."""
-    return status_of(call) in FAILED
-
-
-def has_succeeded(call: ToolCall) -> bool:
-    """Return whether a call succeeded; a call without an `execution` counts as successful."""
-    return status_of(call) in {None, CallStatus.OK}
 
 
 def step_of(call: ToolCall) -> int | None:
@@ -89,11 +75,16 @@ def call_finding(
 
 def error_text(call: ToolCall) -> str:
     """Return how a call failed, such as `error: TimeoutError: 30 s`, without secrets of a known form."""
-    if call.execution is None:
-        return ""
+    if call.execution is None or call.execution.status is CallStatus.OK:
+        return f"answered {answer_quote(call)!r}"
     message = str(redact_at_path(call.execution.error or "", None))
     detail = shorten(printable(message), _MAX_ERROR_LENGTH).rstrip(".")
     return f"{call.execution.status.value}: {detail}" if detail else call.execution.status.value
+
+
+def error_text_finding(call: ToolCall, index: int) -> Finding:
+    """Return the finding that a call failed by its answer alone."""
+    return call_finding("error_text", "Error text", call, index, f" {error_text(call)}")
 
 
 def omission_warnings(amount: int, reason: str, noun: str = "call") -> list[str]:
@@ -103,36 +94,18 @@ def omission_warnings(amount: int, reason: str, noun: str = "call") -> list[str]
 
 def inferred_success_warnings(calls: Iterable[ToolCall]) -> list[str]:
     """Return the warning that calls count as successful only because their answers are not marked as errors."""
+    texts = applied_error_texts()
+    if texts.own is not None:
+        return []  # a pattern of the user covers the answers of these tools
     amount = sum(_is_inferred_success(call) for call in calls)
-    text = "recorded by the answer alone: a failure that only its text reports is not detected"
-    return [f"{plural(amount, 'call')} {text}"] if amount else []
+    what = "a failure in words of its own" if texts.pattern else "a failure that only its text reports"
+    return [f"{plural(amount, 'call')} recorded by the answer alone: {what} is not detected"] if amount else []
 
 
 def _is_inferred_success(call: ToolCall) -> bool:
     execution = call.execution
-    return execution is not None and execution.status is CallStatus.OK and not execution.executed
-
-
-def read_patterns(value: object, option: str) -> tuple[str, ...]:
-    """Return names or patterns.
-
-    Raises:
-        ConfigurationError: The value is not a list of non-empty strings.
-    """
-    patterns: tuple[Any, ...] = tuple(value) if isinstance(value, Iterable) else (value,)
-    valid = not isinstance(value, (str, bytes)) and all(isinstance(pattern, str) and pattern for pattern in patterns)
-    require(valid, f"{option} must be a list of tool names or patterns", value)
-    return patterns
-
-
-def matches(name: str, patterns: Sequence[str]) -> bool:
-    """Return whether a name equals or matches one of the patterns: `*`, `?` and `[...]` as in a shell; case counts."""
-    return first_match(name, patterns) is not None
-
-
-def first_match(name: str, patterns: Iterable[str]) -> str | None:
-    """Return the first pattern that a name equals or matches; `None` if there is none."""
-    return next((pattern for pattern in patterns if name == pattern or fnmatchcase(name, pattern)), None)
+    is_answered = execution is not None and execution.status is CallStatus.OK and not execution.executed
+    return is_answered and not looks_failed(call)
 
 
 def run_notes(case: TestCase) -> Sequence[str]:

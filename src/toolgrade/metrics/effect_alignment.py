@@ -15,6 +15,7 @@ from itertools import product
 from math import prod
 
 from toolgrade._internal.text import number_text, printable
+from toolgrade._internal.tool_names import matches
 from toolgrade.calls import ToolCall, ToolEffect
 from toolgrade.cases import TestCase
 from toolgrade.errors import ConfigurationError
@@ -24,7 +25,7 @@ from toolgrade.matching.engine import Layout, LayoutEntry, align_list, forbidden
 from toolgrade.matching.json_compare import Path
 from toolgrade.metrics.argument_leaves import by_leaves, flatten_items, unflatten
 from toolgrade.metrics.call_filter import CallFilter, ComparedCalls, EffectOf
-from toolgrade.metrics.called_tools import call_finding, called_item, expected_item, matches
+from toolgrade.metrics.called_tools import call_finding, called_item, expected_item
 from toolgrade.metrics.plan_variants import Aligner, has_forbidden_calls, layout_by_meaning, plan_warnings, variants_of
 from toolgrade.metrics.tool_effects import list_names
 from toolgrade.metrics.wording import alignment_findings
@@ -346,7 +347,7 @@ class CaseChanges:
 
     def lower_bound_warnings(self, total: Callable[[TaskChanges], float], score: float) -> list[str]:
         """Return the warning how low the score would be if the calls of unknown effect were writes."""
-        unknown = len(self.compared.findings)
+        unknown = sum(finding.kind == "unknown_effect" for finding in self.compared.findings)
         if not unknown or not score:
             return []
         lowest = max(total(variant.with_unexpected(unknown)) for variant in self.variants)

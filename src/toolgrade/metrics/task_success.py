@@ -11,11 +11,13 @@ from typing import Any, ClassVar, NamedTuple, get_args
 from toolgrade._internal.json import is_number
 from toolgrade._internal.options import enabled, read_share, require_one_of
 from toolgrade._internal.text import number_text, plural, printable
+from toolgrade._internal.tool_names import matches, read_patterns
 from toolgrade.calls import ToolCall, ToolEffect, ToolSpec
 from toolgrade.cases import MLLMImage, TestCase
 from toolgrade.errors import MissingExpectationError, MissingFieldError
 from toolgrade.expect import AllOf, AnyOf, Approx, Contains, ContainsAll, Matcher, Not
 from toolgrade.expect.plan import Expectation
+from toolgrade.failed_calls import has_succeeded
 from toolgrade.matching.alignment import Alignment, Pair, quotient
 from toolgrade.metrics.base import Details, Measurement, Metric, result_of
 from toolgrade.metrics.call_filter import CallFilter
@@ -27,9 +29,6 @@ from toolgrade.metrics.called_tools import (
     case_label,
     check_case,
     expectation_of,
-    has_succeeded,
-    matches,
-    read_patterns,
     read_tools,
     recorded_run,
     run_notes,
@@ -80,10 +79,8 @@ class TaskSuccessMetric(Metric):
         available_tools: Tools with their `effect`, in any form that `ToolSpec` reads.
         guess_effects: If nothing else decides, guess from the verb in the tool's name; a warning lists the guesses.
         ignore_failed: Leave out calls that did nothing: `error`, `invalid_arguments`, `unknown_tool`, `rejected`,
-            `cancelled`, `not_executed`. A `pending` call counts.
-        error_pattern: With `ignore_failed`, a call has failed, too, if this regular expression, such as `^Error`,
-            matches anywhere in its answer; answers that are not text are searched as JSON text. `"default"` is
-            `toolgrade.metrics.ERROR_TEXTS`; `None` to look at the status alone.
+            `cancelled`, `not_executed`, and those whose answer is an error (see `toolgrade.evaluate`). A `pending` call
+            counts.
         forbidden: Names or patterns of tools whose calls must not succeed.
         read_weight: The weight of the expected reads, in [0, 1]; the default only decides between equal scores.
         compare: `"meaning"` compares every expected argument without a matcher as `toolgrade.expect.SameMeaning`, and
@@ -115,7 +112,6 @@ class TaskSuccessMetric(Metric):
     available_tools: Sequence[ToolSpec | ToolCall | dict[str, Any]] | None = None
     guess_effects: bool = True
     ignore_failed: bool = True
-    error_pattern: str | None = "default"
     forbidden: Sequence[str] = ()
     read_weight: float = 0.02
     compare: Compare = "meaning"
@@ -132,12 +128,10 @@ class TaskSuccessMetric(Metric):
         read_share(self.read_weight, "read_weight")
         require_one_of("compare", self.compare, get_args(Compare))
         tools = read_tools(self.available_tools)
-        uses_pattern = self.ignore_failed or self.error_pattern != "default"
         call_filter = CallFilter(
             ignore_failed=self.ignore_failed,
             effects=self.effects,
             guess_effects=self.guess_effects,
-            error_pattern=self.error_pattern if uses_pattern else None,
             tools=tools,
         )
         self._set(

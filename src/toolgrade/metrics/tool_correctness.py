@@ -73,8 +73,6 @@ class ToolCorrectnessMetric(Metric):
         effects: The effects of tools for `only`, `"read"` or `"write"` by name or pattern; otherwise the `effect` of
             the available tools decides. See `TaskSuccessMetric`.
         guess_effects: If nothing else decides, guess from the verb in the tool's name; a warning lists the guesses.
-        error_pattern: A regular expression for the answers of failed calls; with `ignore_failed`, a call whose answer
-            it matches anywhere is left out too. `"default"` is `toolgrade.metrics.ERROR_TEXTS`.
         compare: `"exact"`, or `"meaning"` to compare every expected argument without a matcher as
             `toolgrade.expect.SameMeaning`; findings list what counted as equal. Used only with `INPUT_PARAMETERS`.
         async_mode: Ask all questions about a case at the same time instead of one after the other.
@@ -112,7 +110,6 @@ class ToolCorrectnessMetric(Metric):
     ignore_failed: bool = False
     effects: Mapping[str, ToolEffect | str] = field(default_factory=dict[str, "ToolEffect | str"])
     guess_effects: bool = False
-    error_pattern: str | None = None
     compare: Compare = "exact"
     async_mode: bool = True
     model: InitVar[JudgeLike | None] = None
@@ -131,7 +128,6 @@ class ToolCorrectnessMetric(Metric):
             ignore_failed=self.ignore_failed,
             effects=self.effects,
             guess_effects=self.guess_effects,
-            error_pattern=self.error_pattern,
             tools=tools,
         )
         params = read_params(self.evaluation_params)

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 from toolgrade._internal.json import short_repr
 from toolgrade._internal.text import join_first, plural, printable
+from toolgrade._internal.tool_names import first_match
 from toolgrade.calls import ToolCall, ToolEffect, ToolSpec
 from toolgrade.errors import ConfigurationError
-from toolgrade.metrics.called_tools import first_match
 
 MAX_LISTED = 10
 """Names or calls that a warning lists."""

@@ -1,29 +1,20 @@
-"""Tool efficiency: a metric of redundant calls, and of budgets for calls and time."""
+"""Tool efficiency: a metric of redundant calls."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-from toolgrade._internal.json import is_number
-from toolgrade._internal.options import require
-from toolgrade._internal.text import join_first, number_text, printable
+from toolgrade._internal.text import join_first, printable
+from toolgrade._internal.tool_names import matches, read_patterns
 from toolgrade.calls import ToolCall
 from toolgrade.cases import TestCase
-from toolgrade.metrics.base import CallMetric, Details, Explanation, Measurement, share_of_calls
-from toolgrade.metrics.called_tools import (
-    call_finding,
-    error_text,
-    has_failed,
-    has_succeeded,
-    identity_key,
-    matches,
-    omission_warnings,
-    read_patterns,
-    status_of,
-)
+from toolgrade.failed_calls import FAILED, has_succeeded, looks_failed
+from toolgrade.matching.json_compare import frozen
+from toolgrade.metrics.base import CallMetric, Measurement, share_of_calls
+from toolgrade.metrics.called_tools import call_finding, error_text, identity_key, omission_warnings
 from toolgrade.result import Finding
 
 _FAILURES_BEFORE_REDUNDANT = 2
@@ -36,21 +27,18 @@ _MAX_NAMES = 5
 
 @dataclass(frozen=True, eq=False)
 class ToolEfficiencyMetric(CallMetric):
-    """Finds redundant calls, and compares the calls and the time with a budget.
+    """Finds redundant calls; `BudgetMetric` limits calls, time, tokens and cost.
 
     A call is redundant if an identical earlier one (equal name and arguments) succeeded, or if identical earlier ones
     failed at least twice with the same error; a first retry is not redundant. An earlier call without an `execution`
-    counts as successful. Calls in between do not matter: list tools that poll on purpose, such as for the state of a
-    job, in `repeatable`.
+    counts as successful, unless its answer is an error. Calls in between do not matter: list tools that poll on
+    purpose, such as for the state of a job, in `repeatable`.
 
-    The score is the lowest of: useful calls / calls; `max_calls` / calls; `max_seconds` / duration of the run, the
-    latter two at most 1. A part without a budget is left out. Calls without recorded arguments, and an unrecorded
-    duration, are left out with a warning. A case without calls is skipped, unless a budget gives it a score. A block
-    of at least two calls that occurs three times or more in a row is a separate finding. See docs/metrics.md.
+    The score is useful calls / calls. Calls without recorded arguments are left out with a warning. A case without
+    calls is skipped. A block of at least two calls that occurs three times or more in a row is a separate finding. See
+    docs/metrics.md.
 
     Args:
-        max_calls: The budget of calls; `None` for no budget.
-        max_seconds: The budget of seconds for the run; `None` for no budget.
         threshold: The lowest score that passes, in [0, 1].
         repeatable: Names or patterns (`*`, `?`, `[...]`) of tools whose calls are never redundant.
         strict_mode: Threshold 1, and any score below 1 becomes 0.
@@ -70,8 +58,6 @@ class ToolEfficiencyMetric(CallMetric):
 
     _name: ClassVar[str] = "tool_efficiency"
 
-    max_calls: int | None = None
-    max_seconds: float | None = None
     threshold: float = 0.5
     repeatable: Sequence[str] = ()
     strict_mode: bool = False
@@ -81,38 +67,18 @@ class ToolEfficiencyMetric(CallMetric):
     def __post_init__(self) -> None:
         """Check the options and normalize them."""
         super().__post_init__()
-        calls, seconds = self.max_calls, self.max_seconds
-        valid_calls = calls is None or (type(calls) is int and calls >= 0)
-        require(valid_calls, "max_calls must be a whole number from 0, or None", calls)
-        valid_seconds = seconds is None or (is_number(seconds) and 0 < seconds < float("inf"))
-        require(valid_seconds, "max_seconds must be a finite number above 0, or None", seconds)
         self._set(repeatable=read_patterns(self.repeatable, "repeatable"))
 
     @property
     def _options(self) -> Sequence[str]:
-        options = [f"max_{unit}={budget:g}" for unit, budget in self._budgets.items()]
-        return [*options, "repeatable"] if self.repeatable else options
+        return ["repeatable"] if self.repeatable else []
 
-    @property
-    def _budgets(self) -> dict[str, float]:
-        """The budgets that are set, by their unit."""
-        budgets = {"calls": self.max_calls, "seconds": self.max_seconds}
-        return {unit: budget for unit, budget in budgets.items() if budget is not None}
-
-    def _score_calls(self, calls: Sequence[ToolCall], case: TestCase, /) -> Measurement:
+    def _score_calls(self, calls: Sequence[ToolCall], _: TestCase, /) -> Measurement:
         keys = [identity_key(call) for call in calls]  # `None` for unknown arguments
         comparable = len(keys) - keys.count(None)
         redundant = list(_redundant_calls(calls, keys, self.repeatable))
         warnings = omission_warnings(len(calls) - comparable, "their arguments were not recorded or are redacted")
-        budgets: list[_Spending] = []
-        spent = {"calls": len(calls), "seconds": None if case.run is None else case.run.duration}
-        for unit, budget in self._budgets.items():
-            amount = spent[unit]
-            if amount is None:  # only a duration can be unknown
-                warnings.append(f"max_{unit} was left out: the duration of the run was not recorded")
-            else:
-                budgets.append(_Spending(unit, amount, budget))
-        measured = share_of_calls(
+        return share_of_calls(
             calls,
             "useful",
             comparable - len(redundant),
@@ -121,56 +87,6 @@ class ToolEfficiencyMetric(CallMetric):
             findings=[*redundant, *_loops(calls, keys)],
             warnings=warnings,
             skip_reason="no call could be compared",
-        )
-        if not budgets:
-            return measured
-        scores = {**measured.scores, **{budget.unit: budget.score for budget in budgets}}
-        return measured._replace(scores=scores, explanation=_WithBudgets(measured.explanation, tuple(budgets)))
-
-
-class _Spending(NamedTuple):
-    """An amount that was spent, and its budget."""
-
-    unit: str
-    amount: float
-    budget: float
-
-    @property
-    def score(self) -> float:
-        """1 within the budget, else the share of the amount that is."""
-        return 1.0 if self.amount <= self.budget else self.budget / self.amount
-
-    @property
-    def sum(self) -> str:
-        """The arithmetic of the score."""
-        if self.amount <= self.budget:
-            return f"{self._text} within {self.budget:g} = 1"
-        return f"{self.budget:g} / {self._text} = {number_text(self.score)}"
-
-    @property
-    def findings(self) -> list[Finding]:
-        """A finding if the amount is over budget."""
-        text = f"Over budget: {self._text}, the budget is {self.budget:g}."
-        return [] if self.amount <= self.budget else [Finding("over_budget", text, "")]
-
-    @property
-    def _text(self) -> str:
-        return f"{self.amount:g} {self.unit.removesuffix('s') if self.amount == 1 else self.unit}"
-
-
-class _WithBudgets(NamedTuple):
-    """The explanation of the share of useful calls, and of the budgets."""
-
-    useful: Explanation
-    budgets: Sequence[_Spending]
-
-    def details(self) -> Details:
-        """Return the arithmetic and the findings of both."""
-        details = self.useful.details()
-        over_budget = [finding for budget in self.budgets for finding in budget.findings]
-        return details._replace(
-            sums={**details.sums, **{budget.unit: budget.sum for budget in self.budgets}},
-            findings=[*details.findings, *over_budget],
         )
 
 
@@ -200,16 +116,23 @@ class _IdenticalCalls:
         if has_succeeded(call) and not self.has_success:
             self.has_success = True
             self.reason = f"#{index + 1} was the same and succeeded"
-        elif has_failed(call):
+        elif looks_failed(call):
             self._add_failure(call, index)
 
     def _add_failure(self, call: ToolCall, index: int) -> None:
         # After different errors, a further attempt may succeed.
-        same_failures = self.failures.setdefault((status_of(call), call.execution and call.execution.error), [])
+        same_failures = self.failures.setdefault(_error_of(call), [])
         same_failures.append(index)
         if len(same_failures) == _FAILURES_BEFORE_REDUNDANT:
             positions = " and ".join(f"#{place + 1}" for place in same_failures)
             self.reason = self.reason or f"{positions} were the same and failed ({error_text(call)})"
+
+
+def _error_of(call: ToolCall) -> Hashable:
+    """Return what equal failures share: the status and the error, or the answer that is one."""
+    if call.execution is not None and call.execution.status in FAILED:
+        return call.execution.status, call.execution.error
+    return frozen(call.output)
 
 
 def _loops(calls: Sequence[ToolCall], keys: Sequence[Hashable]) -> Iterator[Finding]:

@@ -10,20 +10,18 @@ from typing import Any, ClassVar, TypeAlias
 from toolgrade._internal.json import json_items, json_path, short_repr, to_json_value
 from toolgrade._internal.options import require
 from toolgrade._internal.text import printable, short_json
+from toolgrade._internal.tool_names import first_match, matches, read_patterns
 from toolgrade.calls import CallStatus, ToolCall
 from toolgrade.cases import TestCase
 from toolgrade.errors import ConfigurationError, InvalidDataError
+from toolgrade.failed_calls import has_succeeded
 from toolgrade.matching.json_compare import has_mark, json_equal
-from toolgrade.metrics.base import CallMetric, Measurement, share_of_calls
+from toolgrade.metrics.base import NO_CALLS, CallMetric, Details, Measurement, refuse_unknown, share_of_calls
 from toolgrade.metrics.called_tools import (
     call_finding,
     case_label,
-    first_match,
-    has_succeeded,
     in_same_step,
-    matches,
     omission_warnings,
-    read_patterns,
     status_of,
 )
 from toolgrade.result import Finding, redact_at_path
@@ -41,7 +39,8 @@ class ToolPolicyMetric(CallMetric):
     """Checks the calls against rules. A failed call that breaks a rule counts as well.
 
     The score is 1 - violating calls / checked calls; at the default threshold any violation fails. A case without calls
-    is skipped. Tools are exact names or patterns (`*`, `?`, `[...]` as in a shell; case counts). See docs/metrics.md.
+    scores 1: there is nothing to check. Tools are exact names or patterns (`*`, `?`, `[...]` as in a shell; case
+    counts). See docs/metrics.md.
 
     Args:
         allowed: The tools that may be called; `None` for all.
@@ -57,8 +56,8 @@ class ToolPolicyMetric(CallMetric):
             `{"pay": {"currency": {"allowed": ["EUR"]}, "to.*.country": {"denied": ["X?"]}}}`. A place is keys joined by
             dots (`*` is every item of a list or object, a number is an item of a list), or a tuple of keys. A place
             that a call does not have breaks no rule. Values are compared as JSON values; texts may be patterns.
-            Arguments that were not recorded or are redacted break no rule: unless the call breaks another rule, it is
-            left out with a warning.
+            Where such an argument was not recorded or is redacted, the case cannot be measured, unless other calls
+            fail it.
         threshold: The lowest score that passes, in [0, 1].
         strict_mode: Threshold 1, and any score below 1 becomes 0.
         include_reason: Put the arithmetic and the findings into words.
@@ -129,10 +128,14 @@ class ToolPolicyMetric(CallMetric):
             findings += self._argument_findings(index, call, undecided)
         violating = {finding.called for finding in findings}
         undecided -= violating
-        checked = len(calls) - len(undecided)
         reason = "the arguments in argument_rules were not recorded or are redacted"
+        refuse_unknown(self, case, len(undecided), len(violating) / max(len(calls), 1), reason)
+        checked = len(calls) - len(undecided)
         warnings = omission_warnings(len(undecided), reason)
         good = checked - len(violating)
+        if not calls:
+            nothing = Details(sums={"allowed": f"{NO_CALLS}, nothing to check = 1"})
+            return Measurement({"allowed": 1.0}, nothing)
         return share_of_calls(calls, "allowed", good, checked, "checked call", findings=findings, warnings=warnings)
 
     def _name_findings(self, index: int, call: ToolCall) -> Iterator[Finding]:

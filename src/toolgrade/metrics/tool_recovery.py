@@ -10,9 +10,9 @@ from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
 from toolgrade._internal.text import plural
 from toolgrade.calls import CallStatus, ToolCall
 from toolgrade.cases import TestCase
+from toolgrade.failed_calls import has_succeeded, is_unrecorded, looks_failed
 from toolgrade.metrics.base import CallMetric, Measurement, share_of_calls
 from toolgrade.metrics.called_tools import (
-    FAILED,
     call_finding,
     error_text,
     identity_key,
@@ -26,7 +26,7 @@ from toolgrade.result import Finding
 
 @dataclass(frozen=True, eq=False)
 class ToolRecoveryMetric(CallMetric):
-    """Scores what followed each failure: `error`, `invalid_arguments`, `unknown_tool`.
+    """Scores what followed each failure: `error`, `invalid_arguments`, `unknown_tool`, or an answer that is an error.
 
     The failures of one tool until it succeeds are one episode; calls of other tools in between do not end it. The agent
     recovers if a later call of the same tool succeeds; after `unknown_tool`, if a later call of any tool does, since a
@@ -65,7 +65,7 @@ class ToolRecoveryMetric(CallMetric):
     def _score_calls(self, calls: Sequence[ToolCall], _: TestCase, /) -> Measurement:
         episodes = sorted(_episodes(calls))  # by the position of the first failure
         outcomes = Counter(episode.outcome for episode in episodes)
-        unrecorded = list(map(status_of, calls)).count(None)
+        unrecorded = sum(map(is_unrecorded, calls))
         if unrecorded == len(calls):
             skip_reason = "the outcome of the calls was not recorded"
         elif outcomes["pending"]:
@@ -106,12 +106,11 @@ def _episodes(calls: Sequence[ToolCall]) -> Iterator[_Episode]:
     pending: dict[str, list[int]] = {}  # the pending calls of each tool
     last_success = -1  # of any tool
     for index, call in enumerate(calls):
-        status = status_of(call)
-        if status in FAILED:
+        if looks_failed(call):
             unrecovered.setdefault(call.name, []).append(index)
-        elif status is CallStatus.PENDING:
+        elif status_of(call) is CallStatus.PENDING:
             pending.setdefault(call.name, []).append(index)
-        elif status is CallStatus.OK:
+        elif has_succeeded(call) and not is_unrecorded(call):
             last_success = index
             if call.name in unrecovered and _follows(calls, index, unrecovered[call.name]):
                 yield _Episode(unrecovered.pop(call.name), "recovered")

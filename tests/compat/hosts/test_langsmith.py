@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from toolgrade import (
+    BudgetMetric,
     ConfigurationError,
     LLMTestCase,
     Run,
     ToolCall,
     ToolCorrectnessMetric,
-    ToolEfficiencyMetric,
     ToolRecoveryMetric,
 )
 from toolgrade.compat.hosts._evaluators import case_of, feedback_of
@@ -182,7 +182,7 @@ def test_langsmith_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     example = schemas.Example(
         id=uuid.uuid4(), dataset_id=uuid.uuid4(), inputs={"q": "?"}, outputs=EXPECTED, created_at=now
     )
-    right = run_evaluator(evaluator(METRIC, ToolEfficiencyMetric(max_seconds=1)))  # type: ignore[arg-type]
+    right = run_evaluator(evaluator(METRIC, BudgetMetric(max_seconds=1)))  # type: ignore[arg-type]
 
     def results(outputs: dict[str, Any]) -> list[Any]:
         run = schemas.Run(id=uuid.uuid4(), name="agent", run_type="chain", start_time=now, outputs=outputs)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolgrade import ConfigurationError, LLMTestCase, ToolCorrectnessMetric, ToolErrorRate
+from toolgrade import ConfigurationError, LLMTestCase, ToolCorrectnessMetric, ToolSuccessRate
 from toolgrade.compat.hosts.promptfoo import _case_of, assertion
 
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
@@ -72,7 +72,7 @@ def test_the_config_counts_before_the_metadata() -> None:
 
 def test_several_metrics_are_components() -> None:
     """All must pass; what was not measured has no named score."""
-    result = assertion(METRIC, ToolErrorRate())("It is 3.", {"config": EXPECTED})
+    result = assertion(METRIC, ToolSuccessRate())("It is 3.", {"config": EXPECTED})
 
     assert (result["pass"], result["score"]) == (False, 0.5)
     assert [(part["pass"], part["score"]) for part in result["componentResults"]] == [(False, 0.0), (True, 1.0)]

@@ -34,7 +34,7 @@ from inspect_ai.tool import Tool, ToolCall, ToolError, tool
 from library_examples import load, printed_by
 from processes import ROOT
 from readme_code import run_page
-from toolgrade import ToolCorrectnessMetric, ToolErrorRate
+from toolgrade import ToolCorrectnessMetric, ToolSuccessRate
 from toolgrade.calls import CallStatus, ToolCallType
 from toolgrade.cases import LLMTestCase
 from toolgrade.compat.hosts.inspect import scorer
@@ -111,7 +111,7 @@ def cases_of(*replies: ModelOutput, sample: Sample | None = None, **options: Any
     """Return the case that is made of the only sample."""
     cases: list[LLMTestCase] = []
 
-    class Taking(ToolErrorRate):
+    class Taking(ToolSuccessRate):
         def measure(self, test_case: Any) -> MetricResult:
             cases.append(test_case)
             return super().measure(test_case)
@@ -156,7 +156,7 @@ def test_a_sample_without_a_score_is_unscored() -> None:
 
 def test_a_skipped_sample_is_unscored() -> None:
     """The metric does not apply."""
-    log = log_of(task(Sample(input="Hello."), by=scorer(ToolErrorRate())), asks(text="Hello."))
+    log = log_of(task(Sample(input="Hello."), by=scorer(ToolSuccessRate())), asks(text="Hello."))
     (score,) = log.samples[0].scores.values()
 
     assert math.isnan(score.value)

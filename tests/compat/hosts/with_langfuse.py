@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from library_examples import printed_by
 from processes import ROOT
 from readme_code import run_page
-from toolgrade import ConfigurationError, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, ToolErrorRate
+from toolgrade import ConfigurationError, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, ToolSuccessRate
 from toolgrade.compat.hosts.langfuse import evaluator
 
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
@@ -48,7 +48,7 @@ def test_items_are_scored(place: str, output: Any) -> None:
 
 def test_items_without_a_score_are_not_zero() -> None:
     """They are categories, which count in no mean, and say why."""
-    failed, skipped = experiment({"tools_called": []}, evaluator(METRIC, ToolErrorRate()), metadata={})
+    failed, skipped = experiment({"tools_called": []}, evaluator(METRIC, ToolSuccessRate()), metadata={})
 
     assert (failed.value, failed.data_type) == ("not measured", "CATEGORICAL")
     assert failed.comment.startswith("Not measured: MissingFieldError")

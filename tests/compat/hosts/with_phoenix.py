@@ -11,7 +11,7 @@ from phoenix.client import AsyncClient, Client
 from phoenix.client.resources.experiments.types import AnnotatorKind
 
 from library_examples import load, printed_by
-from toolgrade import LLMTestCase, ToolCorrectnessMetric, ToolErrorRate, ToolUseMetric
+from toolgrade import LLMTestCase, ToolCorrectnessMetric, ToolSuccessRate, ToolUseMetric
 from toolgrade.compat.hosts.phoenix import evaluator
 
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"])
@@ -47,9 +47,9 @@ def test_examples_are_scored(place: str) -> None:
 
 def test_examples_without_a_score_are_not_zero() -> None:
     """They have a label, and no score."""
-    failed, skipped = experiment({"tools_called": []}, evaluator(METRIC, ToolErrorRate()))
+    failed, skipped = experiment({"tools_called": []}, evaluator(METRIC, ToolSuccessRate()))
 
-    assert (failed.name, skipped.name) == (METRIC.label, ToolErrorRate().label)
+    assert (failed.name, skipped.name) == (METRIC.label, ToolSuccessRate().label)
     assert "score" not in failed.result
     assert "score" not in skipped.result
     assert (failed.result["label"], skipped.result["label"]) == ("not measured", "skipped")

@@ -46,7 +46,7 @@ _GROUPS: dict[str, tuple[FindingKind, ...]] = {
     "wrong type": ("wrong_type",),
     "out of order": ("out_of_order", "not_parallel", "too_early", "wrong_turn"),
     "not allowed": ("forbidden", "not_approved"),
-    "failed": ("failed_call", "abandoned", "repeated"),
+    "failed": ("failed_call", "error_text", "abandoned", "repeated"),
     "too much": ("loop", "over_budget"),
     "other": ("missing_text", "wrong_answer", "not_ended", "equal_by_meaning"),
     "not checked": ("not_compared", "not_judged", "unknown_effect", "invalid_schema"),

@@ -40,6 +40,7 @@ _CALL_PHRASES: dict[FindingKind, str] = {
     "loop": "loops",
     "over_budget": "over budget",
     "failed_call": "failed",
+    "error_text": "answered an error",
     "abandoned": "failed, not tried again",
     "repeated": "failed, tried again unchanged",
     "forbidden": "forbidden",
@@ -63,7 +64,9 @@ _SUBJECTS: dict[FindingKind, tuple[str, str]] = {
     "not_ended": ("the run", "did not come to its own end"),
 }
 """Findings that are not about one call: what they are about, and their phrase if the expected value follows it."""
-_WITHOUT_COST = frozenset[FindingKind]({"not_compared", "not_judged", "unknown_effect", "equal_by_meaning"})
+_WITHOUT_COST = frozenset[FindingKind](
+    {"not_compared", "not_judged", "unknown_effect", "equal_by_meaning", "error_text"}
+)
 
 
 def first_divergence(result: MetricResult) -> Finding | None:

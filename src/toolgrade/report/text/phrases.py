@@ -197,7 +197,7 @@ Word: TypeAlias = Literal["agent_error", "failed", "not_measured", "skipped", "p
 WORDS: tuple[Word, ...] = ("agent_error", "failed", "not_measured", "skipped", "passed")
 """The outcomes, the worst first."""
 
-WORD_TEXTS: Mapping[Word, str] = {**OUTCOME_WORDS, "skipped": "skipped"}
+WORD_TEXTS: Mapping[Word, str] = {one: "skipped" if one == "skipped" else OUTCOME_WORDS[one] for one in WORDS}
 """The outcomes as people read them."""
 
 _RANKS: Mapping[Word, int] = {"not_measured": 0, "skipped": 2}

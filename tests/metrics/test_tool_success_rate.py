@@ -1,4 +1,4 @@
-"""Tool errors: the share of calls that succeeded, among those that succeeded or failed."""
+"""Tool success: the share of calls that succeeded, among those that succeeded or failed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 from shorthand import calls_from
 from toolgrade import (
     CallStatus,
-    ConfigurationError,
+    Finding,
     LLMTestCase,
     MetricAssertionError,
     MissingFieldError,
     ResultStatus,
     ToolCall,
-    ToolErrorRate,
     ToolRecoveryMetric,
+    ToolSuccessRate,
     assert_test,
     evaluate,
 )
@@ -24,7 +24,7 @@ from toolgrade import (
 
 def measured(calls: str, **options: Any) -> Any:
     """The result of one case."""
-    return ToolErrorRate(**options).measure(LLMTestCase(tools_called=calls_from(calls)))
+    return ToolSuccessRate(**options).measure(LLMTestCase(tools_called=calls_from(calls)))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_every_status_has_its_place(status: CallStatus) -> None:
 
 def test_findings_and_reason() -> None:
     """Each failure has its status and error; omitted calls are listed."""
-    result = measured("a:ok b:error=full c:pending d", max_rate=0.5)
+    result = measured("a:ok b:error=full c:pending d", threshold=0.5)
 
     assert result.reason.split("\n") == [
         "succeeded: 1 / 2 calls = 0.5 (passed at 0.5).",
@@ -75,62 +75,49 @@ def test_findings_and_reason() -> None:
 
 
 def test_calls_recorded_by_answer_only() -> None:
-    """If the execution was not visible, the result warns that failures in text are not detected."""
-    answered = {"name": "a", "output": "Error: no such flight", "execution": {"status": "ok"}}
+    """If the execution was not visible, the result warns that failures in words of their own are not detected."""
+    answered = {"name": "a", "output": "no such flight", "execution": {"status": "ok"}}
     executed = {**answered, "execution": {"status": "ok", "executed": True}}
-    warning = "2 calls recorded by the answer alone: a failure that only its text reports is not detected"
+    warning = "2 calls recorded by the answer alone: a failure in words of its own is not detected"
 
-    for metric in (ToolErrorRate(), ToolRecoveryMetric()):
+    for metric in (ToolSuccessRate(), ToolRecoveryMetric()):
         assert metric.measure(LLMTestCase(tools_called=[answered, answered, executed])).warnings == (warning,)
         assert metric.measure(LLMTestCase(tools_called=[executed])).warnings == ()
+
+
+@pytest.mark.parametrize("execution", [None, {"status": "ok"}, {"status": "ok", "executed": True}])
+def test_an_answer_that_is_an_error_is_a_failure_from_any_source(execution: Any) -> None:
+    """A tool that is down is red, whether messages, a person or an adapter recorded it."""
+    fields = {} if execution is None else {"execution": execution}
+    down, up = ({"name": "a", "output": output, **fields} for output in ("Error: 500", "done"))
+    result = ToolSuccessRate().measure(LLMTestCase(tools_called=[down, up]))
+
+    assert (result.score, result.passed) == (0.5, False)
+    message = "Error text: called #1 'a' answered 'Error: 500'."
+    assert result.findings == (Finding("error_text", message, "a", called=0),)
 
 
 def test_secrets_in_errors_stay_out_of_reasons() -> None:
     """The text of an error may contain secrets."""
     token = "ghp_" + "a1B2" * 9
     case = LLMTestCase(tools_called=[{"name": "a", "execution": {"status": "error", "error": f"401 for {token}"}}])
-    result = ToolErrorRate().measure(case)
+    result = ToolSuccessRate().measure(case)
 
     assert "401" in str(result.reason)
     assert token not in str(result.reason) + str(result.findings)
 
 
-@pytest.mark.parametrize(
-    ("rate", "calls", "passed"),
-    [
-        (0, "a:ok", True),
-        (0, "a:ok " * 99 + "a:error", False),
-        (0.1, "a:ok " * 9 + "a:error", True),
-        (0.1, "a:ok " * 8 + "a:error", False),
-        (1, "a:error", True),
-    ],
-)
-def test_the_rate_that_is_allowed(rate: float, calls: str, *, passed: bool) -> None:
-    """It passes if at most this share of the calls failed."""
-    result = measured(calls, max_rate=rate)
-
-    assert (result.passed, result.threshold) == (passed, 1 - rate)
-    assert measured(calls, max_rate=rate, strict_mode=True).passed == ("error" not in calls)
-
-
-@pytest.mark.parametrize("rate", [-0.1, 1.1, "0", True, None, float("nan")])
-def test_options_out_of_range(rate: Any) -> None:
-    """A rate is a number from 0 to 1."""
-    with pytest.raises(ConfigurationError, match="max_rate must be a number from 0 to 1"):
-        ToolErrorRate(max_rate=rate)
-
-
 def test_standard_metric_interfaces_work() -> None:
     """`evaluate` and `assert_test`; missing calls are an error."""
     cases = [LLMTestCase(tools_called=calls_from("a:ok")), LLMTestCase(tools_called=[]), LLMTestCase()]
-    report = evaluate(cases, [ToolErrorRate()])
+    report = evaluate(cases, [ToolSuccessRate()])
 
     assert [case.results[0].status.value for case in report.cases] == ["scored", "skipped", "errored"]
-    assert_test(cases[1], [ToolErrorRate()])
-    with pytest.raises(MetricAssertionError, match=r"tool_error_rate: succeeded: 0 / 1 call = 0 \(failed at 1\)"):
-        assert_test(LLMTestCase(tools_called=calls_from("a:error")), [ToolErrorRate()])
-    with pytest.raises(MissingFieldError, match="ToolErrorRate needs tools_called"):
-        ToolErrorRate().measure(LLMTestCase())
+    assert_test(cases[1], [ToolSuccessRate()])
+    with pytest.raises(MetricAssertionError, match=r"tool_success_rate: succeeded: 0 / 1 call = 0 \(failed at 1\)"):
+        assert_test(LLMTestCase(tools_called=calls_from("a:error")), [ToolSuccessRate()])
+    with pytest.raises(MissingFieldError, match="ToolSuccessRate needs tools_called"):
+        ToolSuccessRate().measure(LLMTestCase())
 
 
 def test_calls_inside_of_calls_do_not_count() -> None:
@@ -138,4 +125,4 @@ def test_calls_inside_of_calls_do_not_count() -> None:
     inner = ToolCall(name="b", execution={"status": "error"})
     outer = ToolCall(name="a", execution={"status": "ok", "children": [inner]})
 
-    assert ToolErrorRate().measure(LLMTestCase(tools_called=[outer])).score == 1
+    assert ToolSuccessRate().measure(LLMTestCase(tools_called=[outer])).score == 1

@@ -1,0 +1,196 @@
+"""Failed calls: what a recorded status says, and texts of tools that are errors by convention.
+
+A log of messages does not say that a tool failed, and a tool that catches its exceptions and returns `Error: 500` is
+`ok` in every recording. So one predicate, `looks_failed`, serves all metrics. It changes neither status nor output.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from toolgrade._internal.json import json_text
+from toolgrade._internal.options import require
+from toolgrade._internal.text import printable, shorten
+from toolgrade._internal.tool_names import matches, read_patterns
+from toolgrade.calls import CallStatus, ToolCall
+from toolgrade.result import redact_at_path
+
+if TYPE_CHECKING:
+    from toolgrade._internal.budget import BoundedPattern
+
+FAILED: Final = frozenset({CallStatus.ERROR, CallStatus.INVALID_ARGUMENTS, CallStatus.UNKNOWN_TOOL})
+"""Statuses of failed calls. A call that was rejected or cancelled, is pending or never ran is not a failure."""
+
+LONGEST_ERROR: Final = 2_000
+"""Characters from which on a text counts as a document, whatever it begins with."""
+
+_LONGEST_QUOTE = 120
+
+_ERROR_TEXT: Final = re.compile(
+    r"""\s*(?:
+      (?i:error)(?:\s*:(?!\s*(?i:null|none|no|false|0)\s*(?:[\n,;.]|\Z))|\s*[(\[]|\s+[-\u2013\u2014]\s|\s+(?:code\W*)?\d|\s*\Z)
+    | (?i:error)\s+(?!(?:handling|logging|reporting|tracking|monitoring|checking)\b)[a-z]+ing\b
+    | (?i:error)\s+(?:while|when|during|in|from|at|on|occurred)\b
+    | (?i:there\s+was\s+an\s+error|encountered\s+(?:an\s+)?error|i\s+encountered\s+an\s+error)\b
+    | (?i:an?\s+(?:\w+\s+){0,2}(?:error|exception)\s+(?:has\s+)?occurred)\b
+    | [A-Za-z_][\w.]*(?:Error|Exception|Timeout)(?:\s*[:(]|\s*\Z)
+    | (?i:exception\s*[:(]|traceback\s+\(most\s+recent\s+call\s+last\)|failed\s+to\b|failure\s*:)
+    | (?i:(?:http(?:/[\d.]+)?\s+)?[45]\d\d[\s:-]+(?:internal\s+server\s+error|bad\s+gateway|service\s+unavailable
+        |gateway\s+time-?out|not\s+found|forbidden|unauthorized|bad\s+request|too\s+many\s+requests)\b)
+    | (?i:internal\s+server\s+error)\b
+    | (?i:unknown\s+tool\s*:|\S+\s+is\s+not\s+a\s+valid\s+tool\b)
+    | (?!(?i:no|nothing|none)\b)(?:[\w'"`#.-]+\s+){1,6}(?i:(?:was\s+|is\s+)?not\s+found)(?:\W*\Z|\s*:)
+    )""",
+    re.VERBOSE,
+)
+"""How usual error texts begin; the last line is `Event not found.` as a whole answer, or `File not found: a.txt`."""
+
+_ABOUT_ERRORS: Final = re.compile(
+    r"(?:is_?)?(?:error|exception)\w*|\w*code|status|type|name|tool\w*|msg|message|details?|description|reason|hint|"
+    r"traceback|stack|path|timestamp|request_?id|retr\w+",
+    re.IGNORECASE,
+)
+"""Keys that describe an error; any other key with a value is a result beside it."""
+
+
+def _is_error_text(text: str) -> bool:
+    if len(text) >= LONGEST_ERROR:
+        return False
+    if text.lstrip().startswith(("{", "[{")):
+        try:
+            return _is_error(json.loads(text))
+        except (ValueError, RecursionError):
+            return False
+    return _ERROR_TEXT.match(text) is not None
+
+
+def _is_error(answer: object) -> bool:
+    """Return whether an answer is an error by convention: a text, a result of MCP, or an object with only an error."""
+    if isinstance(answer, str):
+        return _is_error_text(answer)
+    if isinstance(answer, list):
+        return _is_error_text(_first_text(answer))
+    if not isinstance(answer, Mapping):
+        return False
+    if True in (answer.get("isError"), answer.get("is_error")):
+        return True
+    if all(answer.get(key) in _EMPTY for key in ("error", "errors", "exception")):
+        return False
+    return all(value in _EMPTY or _ABOUT_ERRORS.fullmatch(str(key)) for key, value in answer.items())
+
+
+_EMPTY: Final[tuple[object, ...]] = (None, False, "", [], {})
+
+
+def _first_text(content: Sequence[Any]) -> str:
+    """Return the text of the first block of content, as messages and MCP have it; empty for any other list."""
+    text = content[0].get("text") if content and isinstance(content[0], Mapping) else None
+    return text if isinstance(text, str) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorTexts:
+    """Which answers of tools are errors, for all metrics of an evaluation.
+
+    Args:
+        pattern: `"default"` for error texts by convention; a regular expression that is searched in each answer in
+            their place (in the JSON text of one that is not text); `None` or `"none"` for the status alone.
+        text_tools: Names or patterns of tools that return documents, whose text is never an error.
+
+    Raises:
+        ConfigurationError: One is not of these forms.
+    """
+
+    pattern: str | None = "default"
+    text_tools: Sequence[str] = ()
+    own: BoundedPattern | None = field(init=False, repr=False, compare=False, default=None)
+    """The expression that the user gave."""
+
+    def __post_init__(self) -> None:
+        """Check both and normalize them."""
+        pattern = None if self.pattern == "none" else self.pattern
+        valid = pattern is None or (pattern and isinstance(pattern, str))
+        require(valid, "error_texts must be a regular expression, 'default', or None to look at no texts", pattern)
+        object.__setattr__(self, "pattern", pattern)
+        object.__setattr__(self, "text_tools", read_patterns(self.text_tools, "text_tools"))
+        if pattern not in (None, "default"):
+            from toolgrade._internal.budget import BoundedPattern  # noqa: PLC0415 - loaded with the first pattern
+
+            object.__setattr__(self, "own", BoundedPattern(str(pattern)))
+
+    @contextmanager
+    def applied(self) -> Generator[None, None, None]:
+        """Apply to all that is measured inside, in this thread or task and those that it starts."""
+        token = _applied.set(self)
+        try:
+            yield
+        finally:
+            _applied.reset(token)
+
+    def finds(self, call: ToolCall) -> bool:
+        """Return whether an answer of a call, for the program or for the model, is an error."""
+        if self.pattern is None or matches(call.name, self.text_tools):
+            return False
+        if self.own is None:
+            return any(map(_is_error, _answers(call)))
+        return any(self.own.search(one if isinstance(one, str) else json_text(one)) for one in _answers(call))
+
+
+_DEFAULT: Final = ErrorTexts()
+_applied: ContextVar[ErrorTexts] = ContextVar("toolgrade_error_texts", default=_DEFAULT)
+
+
+def applied_error_texts() -> ErrorTexts:
+    """Return the error texts of the evaluation that runs here; outside of one, those by convention."""
+    return _applied.get()
+
+
+def looks_failed(call: ToolCall) -> bool:
+    """Return whether a call failed: by its status, or by an answer that is an error.
+
+    `ok` says that the tool returned or was answered, also where an adapter saw it return: that is no statement about
+    the text. So texts are looked at for `ok` and for a call without an `execution`; all other statuses decide alone.
+
+    Example:
+        >>> from toolgrade import ToolCall
+        >>> from toolgrade.failed_calls import looks_failed
+        >>> looks_failed(ToolCall(name="refund", output="Error: 500", execution={"status": "ok", "executed": True}))
+        True
+        >>> looks_failed(ToolCall(name="refund", output="Error rate: 3 %"))
+        False
+    """
+    status = CallStatus.OK if call.execution is None else call.execution.status
+    return _applied.get().finds(call) if status is CallStatus.OK else status in FAILED
+
+
+def has_succeeded(call: ToolCall) -> bool:
+    """Return whether a call succeeded; without an `execution`, every call whose answer is not an error counts."""
+    return (call.execution is None or call.execution.status is CallStatus.OK) and not looks_failed(call)
+
+
+def _answers(call: ToolCall) -> list[Any]:
+    """Return the answers of a call, for the program and for the model."""
+    both = (call.output, None if call.execution is None else call.execution.model_output)
+    return [answer for answer in both if answer is not None]
+
+
+def is_unrecorded(call: ToolCall) -> bool:
+    """Return whether nothing is known of what became of a call: neither a status nor an answer."""
+    return call.execution is None and call.output is None
+
+
+def answer_quote(call: ToolCall) -> str:
+    """Return the beginning of the answer that is an error, without secrets of a known form."""
+    answers = _answers(call)
+    answer = next(filter(_is_error, answers), answers[0] if answers else "")
+    if isinstance(answer, list):
+        answer = _first_text(answer) or answer
+    answer = redact_at_path(answer, None)
+    text = answer if isinstance(answer, str) else json_text(answer)
+    return shorten(printable(" ".join(text.split())), _LONGEST_QUOTE)
