@@ -141,13 +141,7 @@ def _convert(value: Any, trail: _Trail, depth: int, notes: list[str] | None) -> 
     for key, item in value.items():
         if type(key) is not str:
             return _convert_entries(value, result, trail, depth, notes)
-        kind = type(item)
-        if kind in _SCALARS:
-            result[key] = item
-        elif kind is list and depth + 1 < MAX_DEPTH and _are_scalars(map(type, item)):
-            result[key] = item.copy()
-        else:
-            result[key] = _convert(item, (trail, key), depth + 1, notes)
+        result[key] = item if type(item) in _SCALARS else _convert(item, (trail, key), depth + 1, notes)
     return result
 
 
@@ -223,6 +217,11 @@ def _convert_outer(value: object, trail: _Trail, notes: list[str] | None) -> Any
     for types, convert in _CONVERTERS:
         if isinstance(value, types):
             return convert(value)  # of a fraction that no float can hold it raises, and the caller stores the repr
+    return _convert_unknown(value, trail, notes)
+
+
+def _convert_unknown(value: object, trail: _Trail, notes: list[str] | None) -> Any:
+    """Return a value of none of the known types, with its outermost layer as a JSON type; its repr, if nothing fits."""
     item = getattr(value, "item", None)
     if getattr(value, "shape", None) == () and callable(item):  # a scalar of numpy or of a similar array library
         return _convert_outer(item(), trail, notes)

@@ -37,13 +37,20 @@ def _kind_of_object(value: Mapping[str, Any]) -> Kind:
         return "results"
     if looks_like_record(value) or keys & _CASE_KEYS or keys <= LLMTestCase.model_fields.keys():
         return "case"
-    if "stop_reason" not in keys and ("role" in keys or is_item(value) or message_fields(value) is not None):
+    if "stop_reason" not in keys and _is_message(value):
         return "message"
     # A span may have an input and an output, too.
     if not keys & {"messages", "choices"} and _is_trace(value):
         return "trace"
-    holds_messages = "role" in keys or any(not isinstance(value.get(key), (str, NoneType)) for key in _MESSAGES_KEYS)
-    return "messages" if holds_messages else "unknown"
+    return "messages" if "role" in keys or _holds_messages(value) else "unknown"
+
+
+def _is_message(value: Mapping[str, Any]) -> bool:
+    return "role" in value or is_item(value) or message_fields(value) is not None
+
+
+def _holds_messages(value: Mapping[str, Any]) -> bool:
+    return any(not isinstance(value.get(key), (str, NoneType)) for key in _MESSAGES_KEYS)
 
 
 def is_one_conversation(value: list[Any]) -> bool:

@@ -261,10 +261,11 @@ class PairWeights:
         self.board = board
         self.equal = equal
         self._by_call: dict[int, dict[int, int]] = {}
-        self.calls = {slot: reached for members, reached in parts for slot in members}
+        self.calls: dict[int, list[int]] = {}
         self.ratios: dict[int, Sequence[Ratio | None]] = {}
         for members, reached in parts:
             check_size(board, members, reached)
+            self.calls.update(dict.fromkeys(members, reached))
             self.ratios.update(board.ratios(members, reached))
         pairs = sum(min(len(members), len(reached)) for members, reached in parts) + 1
         size = max(max(members[-1], reached[-1]) for members, reached in parts) + 1

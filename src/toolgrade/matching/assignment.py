@@ -134,7 +134,7 @@ class _Assignment:
         distances: dict[int, int] = {}
         came_from: dict[int, int] = {}
         final: dict[int, int] = {}
-        queue: list[tuple[int, int]] = []
+        queue: list[tuple[float, int]] = [(inf, _FREE)]
         row, added, end, bound = start, 0, _FREE, inf
         while True:
             costs = self.costs[row]
@@ -146,21 +146,23 @@ class _Assignment:
             limit = bound - added
             for column in [column for column, cost in enumerate(map(sub, costs, self.prices)) if cost < limit]:
                 distance = costs[column] - self.prices[column] + added
-                if column not in final and distance < distances.get(column, bound):
+                if distance < distances.get(column, bound):
                     distances[column], came_from[column] = distance, row
                     heappush(queue, (distance, column))
-            while queue and queue[0][1] in final:
+            while queue[0][1] in final:
                 heappop(queue)
-            if not queue:
+            length, column = heappop(queue)
+            if length >= bound:
                 break
-            distance, column = heappop(queue)
-            if distance >= bound:
-                break
-            final[column] = distance
+            final[column] = int(length)
             row = self.rows[column]
-            added = distance - self.costs[row][column] + self.prices[column]
+            added = final[column] - self.costs[row][column] + self.prices[column]
         for column, distance in final.items():
             self.prices[column] += distance - int(bound)
+        self._shift(came_from, end)
+
+    def _shift(self, came_from: dict[int, int], end: int) -> None:
+        """Give each row of an alternating path its next column; the path leads to the free column `end`."""
         while end != _FREE:
             row = came_from[end]
             before = self.columns[row]

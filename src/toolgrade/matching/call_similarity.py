@@ -77,14 +77,11 @@ class CallScores:
         self.output = output
         positions = [position for position, item in enumerate(called) if item.name in names]
         compared = [*expected, *map(called.__getitem__, positions)]
-        # Arguments that are not compared may hold marks without any effect.
-        values: list[Any] = [item.arguments for item in compared] if arguments else []
-        plain_arguments = arguments and set(map(type, values)) <= {dict}
-        self._by_meaning = not plain_arguments and _compare_by_meaning(values)
-        has_outputs = output and any(item.output is not ABSENT for item in expected)
-        if has_outputs:
-            values += [item.output for item in compared]
-        if has_outputs or not plain_arguments:
+        has_outputs = output and _have_outputs(expected)
+        values = self._values_of(compared, outputs=has_outputs)
+        is_plain = arguments and not has_outputs and set(map(type, values)) <= {dict}
+        self._by_meaning = not is_plain and _compare_by_meaning(values)
+        if not is_plain:
             values = _captured(values)
         # Every value is searched once here, so that a comparison need not do so for each pair.
         searched = _search(values)
@@ -92,9 +89,13 @@ class CallScores:
         self._forms_of_called = dict(zip(positions, searched.forms[len(expected) :], strict=False))
         self._forms_of_expected = searched.forms
         self.marked: frozenset[int] = _marked(values) if searched.may_hold_mark else frozenset()
-        is_gated = any(item.type is not None or item.turn is not None for item in expected)
-        self.plain: bool = plain_arguments and not (is_gated or has_outputs or self.marked)
+        self.plain: bool = is_plain and not (_are_gated(expected) or self.marked)
         self._text_forms: dict[str, Sequence[object]] = {}
+
+    def _values_of(self, items: Sequence[CallItem], *, outputs: bool) -> list[Any]:
+        """Return the compared values of calls; others may hold marks without any effect."""
+        values: list[Any] = [item.arguments for item in items] if self.arguments else []
+        return values + [item.output for item in items] if outputs else values
 
     def _have_one_form(self, e: int, c: int) -> bool:
         """Return whether two calls are seen to be equal at once; false is not certain."""
@@ -283,13 +284,13 @@ class CallScores:
     def _readers(self, expected: Sequence[CallItem]) -> list[Callable[[CallItem], Any]]:
         """Return the functions that read the compared fields of a call."""
         readers: list[Callable[[CallItem], Any]] = []
-        if any(item.type is not None for item in expected):
+        if _have_types(expected):
             readers.append(_exact_type)
         if any(item.turn is not None for item in expected):
             readers.append(_exact_turn)
         if self.arguments and any(item.arguments is not ABSENT for item in expected):
             readers.append(self._exact_arguments)
-        if self.output and any(item.output is not ABSENT for item in expected):
+        if self.output and _have_outputs(expected):
             readers.append(self._exact_output)
         return readers
 
@@ -317,8 +318,21 @@ class CallScores:
         return ABSENT if is_pattern(item.output) or self._holds_mark(item.output) else item.output
 
 
-def _compare_by_meaning(arguments: Sequence[object]) -> bool:
-    return any(isinstance(value, Template) and value.by_meaning for value in arguments)
+def _have_types(items: Sequence[CallItem]) -> bool:
+    return any(item.type is not None for item in items)
+
+
+def _are_gated(items: Sequence[CallItem]) -> bool:
+    """Return whether calls state a type or a turn, without which a pair has no similarity."""
+    return _have_types(items) or any(item.turn is not None for item in items)
+
+
+def _have_outputs(items: Sequence[CallItem]) -> bool:
+    return any(item.output is not ABSENT for item in items)
+
+
+def _compare_by_meaning(values: Sequence[object]) -> bool:
+    return any(isinstance(value, Template) and value.by_meaning for value in values)
 
 
 def _captured(values: Sequence[object]) -> list[Any]:

@@ -94,24 +94,22 @@ def json_equal(a: Any, b: Any) -> bool:
     if kind is not type(b):
         return {kind, type(b)} == {int, float} and bool(a == b)
     if kind is dict:
-        if len(a) != len(b):
-            return False
-        for key, value in a.items():
-            other = b.get(key, ABSENT)
-            # Leaves are often one object on both sides, or texts and numbers that Python compares as JSON does.
-            if value is other or (type(value) in SELF_FROZEN and type(value) is type(other) and value == other):
-                continue
-            if not json_equal(value, other):
-                return False
-        return True
+        return len(a) == len(b) and _has_entries(a, b)
     if kind is list:
-        if len(a) != len(b):
-            return False
-        for value, other in zip(a, b, strict=True):  # noqa: SIM110 - a generator would double the stack frames
-            if value is not other and not json_equal(value, other):
-                return False
-        return True
+        return len(a) == len(b) and all(map(json_equal, a, b))
     return bool(a == b or (a != a and b != b))  # noqa: PLR0124 - only NaN differs from itself
+
+
+def _has_entries(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    """Return whether all entries of `b` are entries of `a`."""
+    for key, value in b.items():
+        other = a.get(key, ABSENT)
+        # Leaves are often one object on both sides, or texts and numbers that Python compares as JSON does.
+        if value is other or (type(value) in SELF_FROZEN and type(value) is type(other) and value == other):
+            continue
+        if not json_equal(value, other):
+            return False
+    return True
 
 
 def outputs_equal(a: Any, b: Any) -> bool:

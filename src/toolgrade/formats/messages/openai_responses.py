@@ -154,9 +154,16 @@ def read_items(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str, Ne
     provider_calls: set[str | None] = set()  # ids of all calls whose tools the provider runs
     for path, item in entries:
         fields = read_object(item, path, notes, "an item (an object with a role or a type)")
-        message = None if fields is None else _read_item(fields, path, notes)
-        if isinstance(message, (str, Request)):
+        if fields is None:
+            continue
+        message = _read_item(fields, path, notes)
+        if isinstance(message, str):
             parts.append(message)
+        elif isinstance(message, Request):
+            parts.append(message)
+            approvals += _ids_to_approve(message, fields)
+            if message.type is ToolCallType.HOSTED:
+                provider_calls.add(message.id)
         elif isinstance(message, OfferedTools):
             yield path, message
         elif message is not None:
@@ -166,13 +173,13 @@ def read_items(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str, Ne
             if isinstance(message, Answer):
                 message.ran = message.call_id in provider_calls
             yield path, message
-        if isinstance(message, Request):
-            if message.type is ToolCallType.HOSTED:
-                provider_calls.add(message.id)
-            if message.id and fields is not None and fields.get("type") == "mcp_approval_request":
-                approvals.append(message.id)
     if parts:
         yield "$", ModelMessage(parts, approvals=approvals)
+
+
+def _ids_to_approve(request: Request, fields: Fields) -> list[str]:
+    """Return the id of a request for approval, in a list; an empty list for any other call."""
+    return [request.id] if request.id and fields["type"] == "mcp_approval_request" else []
 
 
 def _read_item(fields: Fields, path: str, notes: Notes) -> str | Request | NeutralMessage | None:

@@ -60,8 +60,7 @@ def assemble_response(values: Sequence[object], path: str, notes: Notes) -> Json
         reason = _error_in(event)
         if reason:
             notes.warn(place, reason)
-        # Azure's chunks with the results of its filter have the object "".
-        if reason or _assembler_of(event) is assemble or (assemble is _chat_response and "choices" in event):
+        if reason or _is_part_of(event, assemble):
             own.append((place, event))
         elif not (kind in _SILENT_EVENTS or values[index] == _END_OF_STREAM):
             notes.problem(place, "is not an event of the stream that begins before it; log the response in its place")
@@ -76,6 +75,12 @@ def _assembler_of(event: Fields) -> _Assembler | None:
     if kind in _ANTHROPIC_EVENTS:
         return _anthropic_message
     return _last_response if kind.startswith("response.") else None
+
+
+def _is_part_of(event: Fields, assemble: _Assembler) -> bool:
+    """Return whether an event is one of the stream that is read by this assembler."""
+    # Azure's chunks with the results of its filter have the object "".
+    return _assembler_of(event) is assemble or (assemble is _chat_response and "choices" in event)
 
 
 def _error_in(event: Fields) -> str | None:

@@ -304,16 +304,7 @@ class _Transcription:
 
     def add_model_message(self, message: ModelMessage, place: str) -> None:
         """Add a message of the model."""
-        if self._answers_to_pair:
-            self.flush_answers()
-        if not self.exchanges:
-            self.exchanges.append(_Exchange())
-        exchange = self.exchanges[-1]
-        exchange.has_agent = True
-        if self._round_is_over:
-            self._round += 1
-            self._round_is_over = False
-        self._top.last_message += 1
+        exchange = self._exchange_of_model()
         calls: list[RecordedCall] = []
         text = text_after_calls = None
         for part in (message.parts,) if isinstance(message.parts, str) else message.parts:
@@ -324,8 +315,7 @@ class _Transcription:
                 text = text_after_calls = part
                 exchange.texts.append(part)
         exchange.calls += calls
-        if message.approvals or self._approvals:
-            self._approvals = set(message.approvals)
+        self._approvals = set(message.approvals)
         if message.model or message.usage:
             self.add_use(message.model, message.usage or {})
         if not calls:
@@ -333,6 +323,20 @@ class _Transcription:
         else:  # while the agent still has to run its tools, no text here is the final answer
             exchange.output = text_after_calls if all(map(_is_run_by_provider, calls)) else None
         self._output = exchange.output
+
+    def _exchange_of_model(self) -> _Exchange:
+        """Return the exchange of a new message of the model, and count the message."""
+        if self._answers_to_pair:
+            self.flush_answers()
+        if not self.exchanges:
+            self.exchanges.append(_Exchange())
+        if self._round_is_over:
+            self._round += 1
+            self._round_is_over = False
+        self._top.last_message += 1
+        exchange = self.exchanges[-1]
+        exchange.has_agent = True
+        return exchange
 
     def _add_call(self, request: Request, message: ModelMessage, place: str) -> RecordedCall:
         path = request.source or place
