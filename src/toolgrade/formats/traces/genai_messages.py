@@ -11,9 +11,9 @@ reply was dropped may have asked for some.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable
 from functools import partial
+from operator import ge
 from typing import Any
 
 from toolgrade._internal.message_content import Fields, as_object, first_of, object_of
@@ -24,14 +24,12 @@ from toolgrade.formats.traces.messages import (
     Speaker,
     TraceMessage,
     answers_in,
-    call_names,
     event_message,
     is_nameless,
     messages_in,
     read_once,
     requests_in,
     texts_of,
-    with_arguments_of,
 )
 from toolgrade.formats.traces.span_tree import Event, Span
 from toolgrade.formats.traces.tracers import TRACERS, lists_of, names_of
@@ -141,7 +139,7 @@ def _is_method_input(messages: list[TraceMessage], value: object) -> bool:
 
 
 def _completed_by(key: str, messages: list[TraceMessage], span: Span, speaker: Speaker) -> list[TraceMessage]:
-    """Return the messages, completed by another copy of them in an attribute, or that copy if it has more.
+    """Return the messages, or another copy of them in an attribute if it is more complete.
 
     Indexed messages may lack arguments that are `{}`, that an answer reports a failure, the call that it answers, and
     calls that LangChain lists separately because their arguments are not JSON. Others lack calls that come with text.
@@ -154,47 +152,29 @@ def _completed_by(key: str, messages: list[TraceMessage], span: Span, speaker: S
     if value is None or is_hidden(value) or not _may_be_incomplete(messages, value, may_lack_calls=may_lack_calls):
         return messages
     copy = _messages_at(span, key, speaker) if may_lack_calls else messages_in(value, span.place_of(key), speaker)
-    if _is_better(copy, messages, speaker):
-        return copy
-    matches = iter(_matches(requests_in(messages), requests_in(copy)))
-    failed = {answer.call_id for answer in answers_in(copy) if answer.failed} - {None}
-    return [_completed(message, matches, failed) for message in messages]
+    return copy if _is_better(copy, messages) else messages
 
 
-def _is_better(copy: list[TraceMessage], messages: list[TraceMessage], speaker: Speaker) -> bool:
-    """Return whether a copy has more calls than the messages, or says alone which calls they answer."""
-    names, copy_names = call_names(messages), call_names(copy)
-    if speaker == "model" and _has_more(requests_in(copy), requests_in(messages)):
-        return True
-    has_names = bool(answers_in(copy)) and not _has_nameless_answer(copy)
-    return has_names and _has_nameless_answer(messages) and copy_names == names
-
-
-def _has_more(copies: list[Request], requests: list[Request]) -> bool:
-    """Return whether these are the same calls with more arguments, or with further calls among them."""
-    if not _contains(copies, requests):
+def _is_better(copy: list[TraceMessage], messages: list[TraceMessage]) -> bool:
+    """Return whether a copy of messages lacks nothing of what they have, and has more."""
+    content, copied = _content_of(messages), _content_of(copy)
+    if content == copied or not all(map(ge, copied, content)):
         return False
-    with_arguments, others = (sum(one.arguments is not ABSENT for one in some) for some in (copies, requests))
-    return len(copies) > len(requests) or with_arguments > others
+    copies = iter(requests_in(copy))  # further calls may stand between these
+    return all(any(_may_be_equal(request, other) for other in copies) for request in requests_in(messages))
 
 
-def _contains(copies: list[Request], requests: list[Request]) -> bool:
-    """Return whether the requests are among the copies: by id, or if none has one, all of them by name."""
-    ids, copy_ids = ({one.id for one in some} - {None} for some in (requests, copies))
-    # A tracer may write the type of an item in place of the name: `web_search_call`.
-    names, copy_names = ({one.name.removesuffix("_call") for one in some} for some in (requests, copies))
-    if not (names <= copy_names and ids <= copy_ids):
-        return False
-    return len(copies) >= len(requests) if ids or not requests else len(copies) == len(requests)
-
-
-def _matches(calls: list[Request], others: list[Request]) -> list[Request | None]:
-    """Return the other record of each call; `None` where there is none."""
-    if len(calls) == len(others) and all(map(_may_be_equal, calls, others)):
-        return [*others]
-    # The two lists do not correspond one to one, so only an id identifies a call in the other list.
-    by_id = {(other.name, other.id): other for other in others}
-    return [None if call.id is None else by_id.get((call.name, call.id)) for call in calls]
+def _content_of(messages: list[TraceMessage]) -> tuple[int, ...]:
+    """Return how many calls, arguments and ids messages have, and how many answers, names of them and failures."""
+    requests, answers = requests_in(messages), answers_in(messages)
+    return (
+        len(requests),
+        sum(request.arguments is not ABSENT for request in requests),
+        sum(request.id is not None for request in requests),
+        len(answers),
+        sum(not is_nameless(answer) for answer in answers),
+        sum(answer.failed for answer in answers),
+    )
 
 
 def _may_be_incomplete(messages: list[TraceMessage], value: object, *, may_lack_calls: bool) -> bool:
@@ -217,25 +197,10 @@ def _has_nameless_answer(messages: Iterable[TraceMessage]) -> bool:
 
 def _may_be_equal(call: Request, other: Request) -> bool:
     """Return whether two records may be of one call: the fields that both have are equal."""
-    if call.name != other.name or call.id not in (None, other.id):
+    # A tracer may write the type of an item in place of the name: `web_search_call`.
+    if call.name.removesuffix("_call") != other.name.removesuffix("_call") or call.id not in (None, other.id):
         return False
     return call.arguments is ABSENT or json_equal(call.arguments, other.arguments)
-
-
-def _completed(
-    message: TraceMessage, matches: Iterator[Request | None], failed: Collection[str | None]
-) -> TraceMessage:
-    """Return a message with the fields that only the next matching calls have, and with its answer's failure."""
-    requests: list[Request] = []
-    for request in message.requests:
-        other = next(matches)
-        if other is not None and request.id is None:
-            request = replace(request, id=other.id)  # noqa: PLW2901 - the same call, completed
-        requests.append(with_arguments_of(request, other))
-    answer = message.answer
-    if answer is not None and answer.call_id in failed:
-        answer = replace(answer, failed=True)
-    return replace(message, requests=tuple(requests), answer=answer)
 
 
 def _nested(entry: Fields) -> dict[str, Any]:

@@ -460,11 +460,11 @@ def _merge_calls(calls: list[Request], part_calls: list[Request]) -> list[Reques
     if blocks.keys() <= {call.id for call in calls}:
         # Some converters keep the provider's blocks next to the calls they derive from them. Empty arguments are in
         # the blocks only.
-        return [with_arguments_of(call, blocks.get(call.id or "")) for call in calls]
+        return [_with_arguments_of(call, blocks.get(call.id or "")) for call in calls]
     return [*calls, *part_calls]
 
 
-def with_arguments_of(request: Request, other: Request | None) -> Request:
+def _with_arguments_of(request: Request, other: Request | None) -> Request:
     """Return a call with the arguments of another record of it, where it has none itself."""
     if other is None or request.arguments is not ABSENT:
         return request
