@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import sys
 from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableLambda
-from lc_agents import add, asks, make_agent, memory, scripted
+from langchain_core.tools import tool
+from langgraph.prebuilt import ToolNode
+from langgraph.types import interrupt
+from lc_agents import ScriptedModel, add, asks, boom, make_agent, memory, react_agent, scripted
 
 from toolgrade import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
 from toolgrade.agents import Conversation
-from toolgrade_langchain import as_agent
+from toolgrade_langchain import as_agent, record
 
 SCRIPT = {"1+2?": [asks(("add", {"a": 1}, "c1")), "three"], "really?": ["still three"], "other": ["what?"]}
 
@@ -47,7 +52,6 @@ def test_turns_of_a_conversation_remember(keeps: bool) -> None:
 
 def scripted_for(script: Any, lengths: list[int]) -> Any:
     """Return a model that records how many messages it receives."""
-    from lc_agents import ScriptedModel
 
     class Counting(ScriptedModel):
         def answer(self, messages: Any) -> Any:
@@ -90,3 +94,119 @@ def test_an_input_of_another_form() -> None:
     (run,) = ask(as_agent(agent, to_input=lambda text: {"question": text}), "hi")
 
     assert run.actual_output == "done"
+
+
+# Agents that do not end well
+
+
+class FailingModel(ScriptedModel):
+    """A model whose answer `FAIL` is an exception, as with a wrong key."""
+
+    def answer(self, messages: Any) -> Any:
+        """Answer, or fail."""
+        message = super().answer(messages)
+        if message.content == "FAIL":
+            raise PermissionError("401 invalid api key")
+        return message
+
+
+@tool
+async def wait(x: int) -> str:
+    """Take long."""
+    await asyncio.sleep(600)
+    return f"late {x}"
+
+
+@tool
+def leave(x: int) -> str:
+    """End the program."""
+    sys.exit(x)
+
+
+@tool
+def ask_a_person(x: int) -> str:
+    """Ask a person."""
+    return str(interrupt(x))
+
+
+class RaisesAround:
+    """What runs an agent and fails when it has ended."""
+
+    async def ainvoke(self, inputs: Any, config: Any) -> Any:
+        """Run the agent, and fail."""
+        await make_agent(scripted(ADD, "done"), [add]).ainvoke(inputs, config)
+        raise LookupError("no such field")
+
+
+class NotRecorded:
+    """What nothing can be recorded of."""
+
+    async def ainvoke(self, inputs: Any, config: Any) -> Any:  # noqa: ARG002 - it only answers
+        """Answer."""
+        return {"messages": [HumanMessage("fine")]}
+
+
+async def leaves_its_stream(question: str, _conversation: Conversation) -> Run:
+    """Read the first event only."""
+    with record() as recorder:
+        async for _ in make_agent(scripted(ADD, "done"), [add]).astream({"messages": [("user", question)]}):
+            break
+    return recorder.last_run
+
+
+def calling(name: str, *tools: Any, **options: Any) -> Any:
+    """An agent that adds, calls this tool and is done."""
+    model = scripted(ADD, asks((name, {"x": 1}, "c2")), "done")
+    return react_agent(model, ToolNode([add, *tools], handle_tool_errors=False), **options)
+
+
+ADD = asks(("add", {"a": 1}, "c1"))
+ENDLESS = [asks(("add", {"a": number}, f"c{number}")) for number in range(9)]
+LIMIT = "GraphRecursionError: Recursion limit of 4 reached|Sorry, need more steps"
+ENDS = {
+    "wrong-key": (
+        lambda: make_agent(FailingModel(script=["FAIL"]), [add]),
+        "error",
+        "PermissionError: 401 invalid",
+        [],
+    ),
+    "wrong-key-later": (
+        lambda: make_agent(FailingModel(script=[ADD, "FAIL"]), [add]),
+        *("error", "PermissionError: 401 invalid api key", ["add"]),
+    ),
+    "tool-crashes": (lambda: calling("boom", boom), "error", "ValueError: boom 1", ["add", "boom"]),
+    "tool-exits": (lambda: calling("leave", leave), "error", "SystemExit: 1", ["add", "leave"]),
+    "limit": (lambda: make_agent(scripted(*ENDLESS), [add]), "stopped", LIMIT, ["add", "add"]),
+    "late": (lambda: calling("wait", wait), "stopped", "TimeoutError: no answer within 1 s", ["add", "wait"]),
+    "interrupted": (
+        lambda: calling("ask_a_person", ask_a_person, checkpointer=memory()),
+        *("interrupted", None, ["add", "ask_a_person"]),
+    ),
+    "raises-around-the-run": (RaisesAround, "error", "LookupError: no such field", ["add"]),
+    "not-recorded": (NotRecorded, "error", "NothingRecordedError: nothing was recorded", None),
+    "no-agent": (object, "error", "AttributeError: 'object' object has no attribute 'ainvoke'", None),
+}
+
+
+@pytest.mark.parametrize(("make", "status", "error", "calls"), ENDS.values(), ids=ENDS)
+def test_an_agent_that_does_not_end_well(make: Any, status: str, error: str | None, calls: list[str] | None) -> None:
+    """Its run says so in the words of the exception, and has the calls until then."""
+    agent = as_agent(make(), config={"recursion_limit": 4} if error == LIMIT else None)
+    check_end(agent, status, error, calls)
+
+
+def test_a_stream_that_is_left() -> None:
+    """The run does not look like one that ended."""
+    check_end(leaves_its_stream, "stopped", "the run had not ended when it was read", ["add"])
+
+
+def check_end(agent: Any, status: str, error: str | None, calls: list[str] | None) -> None:
+    """Check the run that an evaluation gets of an agent."""
+    golden = Golden(input="hi", expected_tools=[])
+    limit = {"timeout": 1} if error and "TimeoutError" in error else {}
+    (case,) = evaluate(goldens=[golden], agent=agent, metrics=[ToolCorrectnessMetric(threshold=1)], **limit).cases
+
+    case = case.case
+    assert (case.run.status.value, case.run.actual_output) == (status, None)
+    assert re.match(error, case.run.error) if error else case.run.error is None
+    assert (None if case.tools_called is None else [call.name for call in case.tools_called]) == calls

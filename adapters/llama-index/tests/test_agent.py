@@ -1,18 +1,28 @@
 """Agents of LlamaIndex as an evaluation asks them."""
 
-from __future__ import annotations
-
 import asyncio
+import re
+import sys
 from typing import Any
 
+import pytest
 from li_agents import ScriptedLLM, asks
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.tools import FunctionTool
+from llama_index.core.workflow import (
+    Context,
+    HumanResponseEvent,
+    InputRequiredEvent,
+    StartEvent,
+    StopEvent,
+    Workflow,
+    step,
+)
 
 from toolgrade import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
 from toolgrade.agents import Conversation
 from toolgrade.testing import ScriptedModel
-from toolgrade_llama_index import as_agent
+from toolgrade_llama_index import as_agent, record
 
 
 def add(a: int, b: int = 2) -> int:
@@ -100,3 +110,111 @@ def test_options_are_those_of_run_case() -> None:
     (run,) = ask(as_agent(agent, timeout=0.2), "hi")
 
     assert (run.status.value, [call.name for call in run.calls]) == ("stopped", ["slow"])
+
+
+# Agents that do not end well
+
+
+class FatalError(BaseException):
+    """What no agent handles."""
+
+
+def fatal() -> str:
+    """End everything."""
+    raise FatalError("fatal!")
+
+
+def leave() -> str:
+    """End the program."""
+    sys.exit(1)
+
+
+async def wait() -> str:
+    """Take long."""
+    await asyncio.sleep(600)
+    return "late"
+
+
+async def ask_a_person(ctx: Context) -> str:
+    """Ask a person."""
+    answer = await ctx.wait_for_event(HumanResponseEvent, waiter_event=InputRequiredEvent(prefix="sure?"))
+    return str(answer.response)
+
+
+class Failing(Workflow):
+    """A workflow of one's own that fails after a call."""
+
+    @step
+    async def go(self, ev: StartEvent) -> StopEvent:  # noqa: ARG002 - it only begins
+        """Add, and fail."""
+        await FunctionTool.from_defaults(add).acall(a=1)
+        raise KEY
+
+
+class NotRecorded:
+    """What nothing can be recorded of."""
+
+    def run(self, **_options: Any) -> Any:
+        """Answer."""
+        return asyncio.ensure_future(asyncio.sleep(0))
+
+
+def calling(function: Any, **options: Any) -> FunctionAgent:
+    """An agent that adds, calls this tool and is done."""
+    script = ScriptedModel(ADD, asks((function.__name__, {}, "c2")), "done")
+    return FunctionAgent(name="A", description="adds", tools=[add, function], llm=ScriptedLLM(script=script), **options)
+
+
+KEY = PermissionError("401 invalid api key")
+ADD = asks(("add", {"a": 1}, "c1"))
+ENDLESS = [asks(("add", {"a": number}, f"c{number}")) for number in range(5)]
+TIMED_OUT = "WorkflowTimeoutError: Operation timed out|.*time limit"
+ENDS: dict[str, tuple[Any, str, str | None, list[str] | None]] = {
+    "wrong-key": (lambda: as_agent(make_agent(KEY)), "error", "PermissionError: 401 invalid api key", []),
+    "wrong-key-later": (lambda: as_agent(make_agent(ADD, KEY)), "error", "PermissionError: 401 invalid", ["add"]),
+    "tool-crashes": (lambda: as_agent(calling(fatal)), "error", "FatalError: fatal!", ["add", "fatal"]),
+    "tool-exits": (lambda: as_agent(calling(leave)), "error", "SystemExit: 1", ["add", "leave"]),
+    "limit": (
+        lambda: as_agent(make_agent(*ENDLESS), max_iterations=2),
+        *("stopped", "WorkflowRuntimeError: Max iterations of 2 reached", ["add", "add"]),
+    ),
+    "workflow-timeout": (lambda: as_agent(calling(wait, timeout=0.5)), "stopped", TIMED_OUT, ["add", "wait"]),
+    "late": (lambda: as_agent(calling(wait)), "stopped", "TimeoutError: no answer within 1 s", ["add", "wait"]),
+    "interrupted": (lambda: as_agent(calling(ask_a_person)), "interrupted", None, ["add", "ask_a_person"]),
+    "own-workflow": (lambda: as_agent(Failing()), "error", "PermissionError: 401 invalid api key", ["add"]),
+    "not-recorded": (lambda: as_agent(NotRecorded()), "error", "NothingRecordedError: nothing was recorded", None),
+    "no-agent": (lambda: as_agent(object()), "error", "AttributeError: 'object' object has no attribute 'run'", []),
+    "stream-left": (lambda: leaves_its_stream, "stopped", "not finished when the recorder was closed", None),
+    "stream-cancelled": (lambda: cancels_its_stream, "stopped", "[cC]ancelled|WorkflowCancelledByUser", None),
+}
+
+
+@pytest.mark.parametrize(("make", "status", "error", "calls"), ENDS.values(), ids=ENDS)
+def test_an_agent_that_does_not_end_well(make: Any, status: str, error: str | None, calls: list[str] | None) -> None:
+    """Its run says so in the words of the exception, and has the calls until then, where they do not depend on time."""
+    limit = {"timeout": 1} if error and error.startswith("TimeoutError") else {}
+    golden = Golden(input="hi", expected_tools=[])
+    (case,) = evaluate(goldens=[golden], agent=make(), metrics=[ToolCorrectnessMetric(threshold=1)], **limit).cases
+
+    run = case.case.run
+    assert (run.status.value, run.actual_output) == (status, None)
+    assert re.match(error, run.error) if error else run.error is None
+    assert calls is None or [call.name for call in run.calls] == calls
+
+
+async def leaves_its_stream(question: str, _conversation: Conversation) -> Run:
+    """Read the first event only."""
+    with record() as recorder:
+        async for _ in make_agent(ADD, "done").run(user_msg=question).stream_events():
+            break
+    return recorder.last_run
+
+
+async def cancels_its_stream(question: str, _conversation: Conversation) -> Run:
+    """Cancel the run at the first event."""
+    with record() as recorder:
+        handler = make_agent(ADD, "done").run(user_msg=question)
+        async for _ in handler.stream_events():
+            await handler.cancel_run()
+            break
+    return recorder.last_run

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import sys
 from typing import Any
 
-from agents import Agent
-from oa_agents import add, called, make_agent, summaries
+import pytest
+from agents import (
+    Agent,
+    GuardrailFunctionOutput,
+    RunHooks,
+    Runner,
+    SQLiteSession,
+    function_tool,
+    input_guardrail,
+    output_guardrail,
+)
+from oa_agents import add, called, hard, make_agent, slow, summaries
 from oa_models import Scripted
+from oa_versions import FEATURES
 
 from toolgrade import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
 from toolgrade.agents import Conversation
 from toolgrade.testing import AskFor
-from toolgrade_openai_agents import as_agent
+from toolgrade_openai_agents import as_agent, record
 
 
 def ask(agent: Any, *questions: str) -> list[Run]:
@@ -77,3 +90,135 @@ def test_options_are_those_of_the_runner() -> None:
     (run,) = ask(as_agent(agent, max_turns=1), "1+2?")
 
     assert (run.status.value, len(run.calls)) == ("stopped", 1)
+
+
+# Agents that do not end well
+
+
+@function_tool(strict_mode=False, failure_error_function=None)
+def leave(x: int) -> str:
+    """End the program."""
+    sys.exit(x)
+
+
+@input_guardrail
+async def no_input(_context: Any, _agent: Any, _input: Any) -> GuardrailFunctionOutput:
+    """Refuse every question."""
+    return GuardrailFunctionOutput(output_info=None, tripwire_triggered=True)
+
+
+@output_guardrail
+async def no_output(_context: Any, _agent: Any, _output: Any) -> GuardrailFunctionOutput:
+    """Refuse every answer."""
+    return GuardrailFunctionOutput(output_info=None, tripwire_triggered=True)
+
+
+class FullDisk(SQLiteSession):
+    """A session that stores nothing."""
+
+    async def add_items(self, items: Any) -> None:  # noqa: ARG002 - it only fails
+        """Fail."""
+        raise OSError("disk full")
+
+
+class Hooks(RunHooks[Any]):
+    """Hooks that fail when the agent has answered."""
+
+    async def on_agent_end(self, *_arguments: Any) -> None:
+        """Fail."""
+        raise LookupError("no such field")
+
+
+def with_tool(name: str, arguments: dict[str, Any], *tools: Any) -> Any:
+    """An agent that adds, calls this tool and is done."""
+    return make_agent(ADD, [AskFor(name, arguments, "c2")], "done", tools=[add, *tools])
+
+
+ADD = [AskFor("add", {"a": 1, "b": 2}, "c1")]
+KEY = PermissionError("401 invalid api key")
+ENDLESS = [[AskFor("add", {"a": 1, "b": number}, f"c{number}")] for number in range(5)]
+ENDS: dict[str, tuple[Any, str, str, list[str] | None]] = {
+    "wrong-key": (lambda: as_agent(make_agent(KEY)), "error", "PermissionError: 401 invalid api key", []),
+    "wrong-key-later": (
+        lambda: as_agent(make_agent(ADD, KEY, tools=[add])),
+        *("error", "PermissionError: 401 invalid api key", ["add"]),
+    ),
+    "tool-crashes": (lambda: as_agent(with_tool("hard", {"x": 1}, hard)), "error", r"\w+: .*hard 1", ["add", "hard"]),
+    "tool-exits": (lambda: as_agent(with_tool("leave", {"x": 1}, leave)), "error", "SystemExit: 1", ["add", "leave"]),
+    "limit": (
+        lambda: as_agent(make_agent(*ENDLESS, tools=[add]), max_turns=3),
+        *("stopped", r"MaxTurnsExceeded: Max turns \(3\) exceeded", ["add"] * 3),
+    ),
+    "guardrail-of-input": (
+        lambda: as_agent(make_agent(ADD, "done", tools=[add], input_guardrails=[no_input])),
+        *("stopped", "InputGuardrailTripwireTriggered: Guardrail", None),
+    ),
+    "guardrail-of-output": (
+        lambda: as_agent(make_agent(ADD, "done", tools=[add], output_guardrails=[no_output])),
+        *("stopped", "OutputGuardrailTripwireTriggered: Guardrail", ["add"]),
+    ),
+    "late": (
+        lambda: as_agent(with_tool("slow", {"d": 600}, slow)),
+        "stopped",
+        "TimeoutError: no answer",
+        ["add", "slow"],
+    ),
+    "session": (lambda: as_agent(make_agent("done"), session=FullDisk("one")), "error", "OSError: disk full", []),
+    "hooks": (
+        lambda: as_agent(make_agent(ADD, "done", tools=[add]), hooks=Hooks()),
+        "error",
+        "LookupError: no",
+        ["add"],
+    ),
+    "no-agent": (lambda: as_agent(object()), "error", "AttributeError|AgentsException|TypeError|UserError", None),
+    "stream-left": (lambda: leaves_its_stream, "stopped", "the run had not ended when it was read", None),
+    "stream-cancelled": (lambda: cancels_its_stream, "stopped", "the stream was left before its end", None),
+}
+
+
+@pytest.mark.parametrize(("make", "status", "error", "calls"), ENDS.values(), ids=ENDS)
+def test_an_agent_that_does_not_end_well(make: Any, status: str, error: str, calls: list[str] | None) -> None:
+    """Its run says so in the words of the exception, and has the calls until then, where they do not depend on time."""
+    run = run_of(make(), **({"timeout": 1} if "TimeoutError" in error else {}))
+
+    assert (run.status.value, run.actual_output) == (status, None)
+    assert re.match(error, run.error or "")
+    assert calls is None or [call.name for call in run.calls] == calls
+
+
+@pytest.mark.skipif(not FEATURES["approvals"].is_due(), reason="approvals are newer")
+def test_an_agent_that_waits_for_a_person() -> None:
+    """Its run is interrupted, and its call waits."""
+    pay = function_tool(lambda x: f"paid {x}", name_override="pay", strict_mode=False, needs_approval=True)
+
+    run = run_of(as_agent(with_tool("pay", {"x": 1}, pay)))
+
+    assert (run.status.value, [call.name for call in run.calls]) == ("interrupted", ["add", "pay"])
+
+
+async def leaves_its_stream(question: str, _conversation: Conversation) -> Run:
+    """Read the first events only."""
+    with record() as recorder:
+        result = Runner.run_streamed(make_agent(ADD, "done", tools=[add]), question)
+        async for event in result.stream_events():
+            if event.type == "run_item_stream_event":
+                break
+    return recorder.last_run
+
+
+async def cancels_its_stream(question: str, _conversation: Conversation) -> Run:
+    """Cancel the run at the first call."""
+    with record() as recorder:
+        result = Runner.run_streamed(make_agent(ADD, "done", tools=[add]), question)
+        async for event in result.stream_events():
+            if event.type == "run_item_stream_event":
+                result.cancel()
+    return recorder.last_run
+
+
+def run_of(agent: Any, **limit: float) -> Run:
+    """The run that an evaluation gets of an agent."""
+    golden = Golden(input="hi", expected_tools=[])
+    (case,) = evaluate(goldens=[golden], agent=agent, metrics=[ToolCorrectnessMetric(threshold=1)], **limit).cases
+    assert isinstance(case.case.run, Run)
+    return case.case.run

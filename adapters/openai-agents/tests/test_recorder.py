@@ -104,7 +104,7 @@ def test_stream_that_is_read_after_the_block() -> None:
     async def go() -> Recorder:
         with record() as recorder:
             result = Runner.run_streamed(agent, "hi")
-        assert recorder.last_run.status.value == "ok"
+        assert recorder.last_run.status.value == "stopped"  # so far
         assert recorder.last_run.actual_output is None
         async for _ in result.stream_events():
             pass
