@@ -604,13 +604,21 @@ def test_a_limit_needs_an_agent() -> None:
 def test_under_trio() -> None:
     """`evaluate` runs in a thread of its own; `evaluate_async` says in one sentence what to do."""
     trio = pytest.importorskip("trio", reason="trio is not installed here")
+    to_thread = trio.to_thread.run_sync
 
     async def main() -> None:
         case = LLMTestCase(tools_called=[LOOKUP], expected_tools=[LOOKUP])
         assert evaluate(goldens=[golden("a")], agent=looks_up, metrics=[METRIC]).summaries[0].mean == 1
         assert evaluate([case], [METRIC]).passed
         assert (await METRIC.a_measure(case)).score == 1
-        with pytest.raises(ConfigurationError, match=r"evaluate_async must be awaited in .* asyncio .*, got trio; run"):
+        with pytest.raises(ConfigurationError, match="evaluate_async must be awaited in an asyncio event loop, got tr"):
             await evaluate_async([case], [METRIC])
+        judged = ToolCorrectnessMetric(judge=lambda _messages: "yes", available_tools=[{"name": "lookup"}])
+        asked = case.model_copy(update={"input": "a"})
+        assert (await to_thread(judged.measure, asked)).status.value == "errored"  # the judge's answer is malformed
+        with pytest.raises(
+            ConfigurationError, match="a_measure must be awaited in an asyncio event loop, got trio; ca"
+        ):
+            await judged.a_measure(asked)
 
     trio.run(main)

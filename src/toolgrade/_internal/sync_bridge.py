@@ -129,7 +129,7 @@ def is_in_trio() -> bool:
 def require_asyncio(name: str) -> None:
     """Raise `ConfigurationError` inside `trio.run`."""
     if is_in_trio():
-        remedy = "run it under asyncio, with anyio's pytest plugin by the backend 'asyncio'"
+        remedy = "call evaluate, measure or assert_test, or run it under asyncio, which is a backend of anyio"
         raise ConfigurationError(f"{name} must be awaited in an asyncio event loop, got trio; {remedy}")
 
 

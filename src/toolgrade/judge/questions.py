@@ -15,7 +15,7 @@ from itertools import islice
 from math import fsum
 from typing import Any
 
-from toolgrade._internal.sync_bridge import run_sync
+from toolgrade._internal.sync_bridge import require_asyncio, run_sync
 from toolgrade._internal.text import plural
 from toolgrade.calls import ToolSpec
 from toolgrade.errors import InvalidDataError, JudgeOutcome
@@ -79,6 +79,7 @@ class Questions:
 
     async def a_ask(self) -> Replies:
         """Return the replies of the judge."""
+        require_asyncio("a_measure")
         if not (self.at_once or self.judge.is_batched):
             return Replies(self, tuple([await self.judge.ask(prompt) for prompt in self.prompts]))
         tasks = [asyncio.ensure_future(self.judge.ask(prompt)) for prompt in self.prompts]
