@@ -477,3 +477,31 @@ def test_nothing_to_score_names_the_failure() -> None:
 
     with pytest.raises(ConfigurationError, match="run failed: ValueError: no key"):
         evaluate(observed_callback=app, goldens=[Golden(input="a")])
+
+
+async def waits_after_a_call(question: str) -> str:
+    """An app that is late for one question."""
+    observe(lambda: "found", tool=True, name="lookup")()
+    await asyncio.sleep(600 if question == "late" else 0)
+    return "done"
+
+
+def waits_in_a_thread(question: str) -> str:
+    """The same in a thread."""
+    observe(lambda: "found", tool=True, name="lookup")()
+    if question == "late":
+        threading.Event().wait(600)
+    return "done"
+
+
+@pytest.mark.parametrize("app", [waits_after_a_call, waits_in_a_thread])
+def test_a_late_app_keeps_its_calls(app: Any) -> None:
+    """It is stopped, and the others have all their time, also where they wait for one another."""
+    goldens = [Golden(input=question, expected_tools=[ToolCall(name="lookup")]) for question in ("a", "late", "b")]
+
+    report = evaluate(goldens=goldens, observed_callback=app, metrics=[ToolCorrectnessMetric()], timeout=0.5)
+
+    runs = [case.case.run for case in report.cases]
+    assert [run.status.value for run in runs] == ["ok", "stopped", "ok"]
+    assert runs[1].error == "TimeoutError: no answer within 0.5 s"
+    assert [[call.name for call in run.calls] for run in runs] == [["lookup"]] * 3
