@@ -166,7 +166,7 @@ def observation(method: str, *args: st.SearchStrategy[Any], **kwargs: st.SearchS
 
 flags = st.booleans()
 observations = st.one_of(
-    observation("model_asked", st.lists(requests, max_size=3), scope=scopes, agent=names, source=names),
+    observation("model_asked", st.lists(requests, max_size=3), scope=scopes, agent=names),
     observation("tool_started", keys, names, arguments, request=handles, call_id=ids, scope=scopes),
     observation("tool_ended", keys, values, model_output=values, artifact=values, error=errors),
     observation("tool_failed", keys, errors, outcome=st.sampled_from(Outcome)),

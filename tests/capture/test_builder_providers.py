@@ -10,10 +10,9 @@ MCP = ToolCallType.MCP
 def test_call_from_messages_has_only_their_facts() -> None:
     """Without a visible execution there are no attempts; the place is known."""
     builder = RunBuilder()
-    builder.model_asked([Request("add", {}, "c1"), Request("add", {}, "c2", source="$[0]")], source="messages[3]")
+    builder.model_asked([Request("add", {}, "c1", source="$[0]")])
 
     assert [entry["execution"] for entry in calls(builder)] == [
-        {"status": "pending", "executed": False, "step": 0, "source": "messages[3].tool_calls[0]"},
         {"status": "pending", "executed": False, "step": 0, "source": "$[0]"},
     ]
 

@@ -322,7 +322,6 @@ class RunBuilder:
         *,
         scope: Key | Branch | None = None,
         agent: str | None = None,
-        source: str | None = None,
     ) -> None:
         """Record a model message that requests these calls, in its order; without calls, it is an answer.
 
@@ -330,7 +329,6 @@ class RunBuilder:
             requests: The calls. Each `Request` is later the handle of its call, as this very object.
             scope: The execution inside which the model ran, or a branch of it; `None` at the top level.
             agent: Name of the agent.
-            source: Place of the message in the file that was read; `None` for a live recording.
         """
         self._messages += 1
         outer, branch = (self._root, None) if scope is None else self._scope(scope)
@@ -354,8 +352,6 @@ class RunBuilder:
                 inner.last_messages[branch] = self._messages
             call = self._requested_call(request, index, inner)
             call.agent, call.branch = agent, branch
-            if call.source is None and source is not None:
-                call.source = f"{source}.tool_calls[{index}]"
             self._add(call, inner)
             self._by_request[id(request)] = call
         self._warn_of_others(requests)
@@ -782,8 +778,6 @@ class RunBuilder:
         execution = Attempt(f"{call.order}", None, None, _outcome_of(error))
         execution.output, execution.error = self._field_value(output, call, "output"), error
         call.executions += (execution,)
-        if error is None and execution.output is ABSENT:
-            call.add_not_captured("output")
 
     def _add_provider_result(self, call: CallRecord, result: ModelResult, failed: bool) -> None:
         """Add the execution of a call by the provider that sent this result."""

@@ -104,8 +104,6 @@ class RecordedCall:
     def set_run(self, output: object, error: str | None) -> None:
         """Set that the provider ran it, and how that ended."""
         self.ran, self.output, self.error = True, output, error
-        if error is None and output is ABSENT:
-            self.add_not_captured("output")
 
 
 class OpenCalls:
