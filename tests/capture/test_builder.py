@@ -3,8 +3,6 @@
 from datetime import datetime, timezone
 from typing import Any
 
-import pytest
-
 from observations import builder_of, call, calls, ran, slow, unrun
 from toolgrade.calls import CallOrigin, ToolCallType, ToolSpec
 from toolgrade.capture import Branch, Request, RunBuilder
@@ -14,25 +12,6 @@ from toolgrade.matching.json_compare import ABSENT
 NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
 
 # Order, ids and pairing
-
-
-def test_parallel_calls_keep_the_models_order() -> None:
-    """The message's order counts, not the order in which tools start or finish; one message is one step."""
-    builder = builder_of(slow(1, "c1"), slow(2, "c2"), Request("add", {"a": 1}, "c3"))
-    builder.tool_started("t2", "slow", {"x": 2}, call_id="c2")
-    builder.tool_started("t1", "slow", {"x": 1}, call_id="c1")
-    builder.tool_ended("t2", "slow 2")
-    ran(builder, "t3", "add", {"a": 1}, 3, call_id="c3")
-    builder.tool_ended("t1", "slow 1")
-
-    builder.model_asked([slow(3, "c4")])
-
-    assert calls(builder) == [
-        call("slow", {"x": 1}, "c1", output="slow 1"),
-        call("slow", {"x": 2}, "c2", output="slow 2"),
-        call("add", {"a": 1}, "c3", output=3),
-        unrun("slow", "pending", {"x": 3}, "c4", step=1),
-    ]
 
 
 def test_repeated_id_in_one_message_is_paired_by_arguments() -> None:
@@ -59,16 +38,6 @@ def test_an_execution_with_more_arguments_belongs_to_the_request_with_some_of_th
     ran(builder, "t1", "slow", {"x": 1, "unit": "s"}, "slow 1", call_id="dup")
 
     assert [executed["output"] for executed in calls(builder)] == ["slow 1", "slow 2"]
-
-
-def test_repeated_id_with_equal_arguments_is_paired_in_order() -> None:
-    """The first execution belongs to the first of two identical requests."""
-    builder = builder_of(slow(1, "dup"), slow(1, "dup"))
-
-    ran(builder, "t1", "slow", {"x": 1}, "first", call_id="dup")
-    ran(builder, "t2", "slow", {"x": 1}, "second", call_id="dup")
-
-    assert [entry.output for entry in builder.build().calls] == ["first", "second"]
 
 
 def test_id_shared_by_two_tools_is_paired_by_name() -> None:
@@ -99,53 +68,6 @@ def test_a_retry_of_one_of_two_equal_ids_is_its_own_next_attempt() -> None:
         call("slow", {"x": 1}, "slow", output="slow 1", attempts=2),
         call("slow", {"x": 2}, "slow", output="slow 2"),
         unrun("slow", "pending", {}, "slow"),
-    ]
-
-
-def test_an_id_reused_in_a_later_step_belongs_to_the_newest_message() -> None:
-    """Ids that start anew with every message: an execution and a result belong to the newest request."""
-    builder = builder_of(slow(1, "c0"))
-    ran(builder, "t1", "slow", {"x": 1}, "slow 1", call_id="c0")
-    builder.model_asked([slow(1, "c0")])
-
-    ran(builder, "t2", "slow", {"x": 1}, "slow 2", call_id="c0")
-    builder.result_shown("two", call_id="c0")
-
-    assert calls(builder) == [
-        call("slow", {"x": 1}, "c0", output="slow 1"),
-        call("slow", {"x": 1}, "c0", output="slow 2", step=1, model_output="two"),
-    ]
-
-
-def test_the_same_id_in_a_nested_scope_is_another_call() -> None:
-    """Ids are unique at most within their scope: the inner agent's c1 is not the outer one's."""
-    builder = builder_of(Request("ask", {"q": "1+2"}, "c1"))
-    builder.tool_started("outer", "ask", {"q": "1+2"}, call_id="c1")
-    builder.model_asked([Request("add", {"a": 1}, "c1")], scope="outer")
-    ran(builder, "inner", "add", {"a": 1}, 3, call_id="c1", scope="outer")
-    builder.result_shown("three", call_id="c1", scope="outer")
-    builder.tool_ended("outer", "it is 3")
-
-    builder.result_shown("it is 3", call_id="c1")
-
-    inner = call("add", {"a": 1}, output=3, model_output="three")
-    assert calls(builder) == [call("ask", {"q": "1+2"}, output="it is 3", children=[inner])]
-
-
-@pytest.mark.parametrize("empty", [None, ""])
-def test_calls_without_ids_are_paired_by_name_and_arguments(empty: str | None) -> None:
-    """Without ids, name and arguments pair what belongs together, and no id is recorded."""
-    builder = builder_of(Request("add", {"a": 1}, empty), Request("add", {"a": 1, "b": 3}, empty), slow(1, empty))
-    ran(builder, "t1", "slow", {"x": 1}, "slow 1", call_id=empty)
-    ran(builder, "t2", "add", {"a": 1, "b": 3}, 4, call_id=empty)
-    ran(builder, "t3", "add", {"a": 1}, 3, call_id=empty)
-
-    builder.result_shown("slow one", call_id=empty, name="slow")
-
-    assert calls(builder) == [
-        call("add", {"a": 1}, None, output=3),
-        call("add", {"a": 1, "b": 3}, None, output=4),
-        call("slow", {"x": 1}, None, output="slow 1", model_output="slow one"),
     ]
 
 
@@ -248,24 +170,6 @@ def test_a_tool_that_says_it_failed_is_an_error() -> None:
 
     more: dict[str, Any] = {"error": "bad 1", "model_output": "bad 1", "artifact": {"n": 1}}
     assert calls(builder) == [call("slow", {"x": 1}, status="error", **more)]
-
-
-@pytest.mark.parametrize("is_shown", [True, False], ids=["handled", "unhandled"])
-def test_a_tool_that_raises_is_an_error(is_shown: bool) -> None:
-    """The exception is the error, whether the model receives a message (stored separately) or the run ends."""
-    builder = builder_of(Request("boom", {"x": 1}, "c1"))
-    builder.tool_started("t1", "boom", {"x": 1}, call_id="c1")
-    builder.tool_failed("t1", "ValueError: boom 1")
-
-    if is_shown:
-        builder.result_shown("sorry", call_id="c1", failed=True)
-        builder.ended("final")
-    else:
-        builder.ended(status=RunStatus.ERROR, error="ValueError: boom 1")
-
-    more = {"model_output": "sorry"} if is_shown else {}
-    assert calls(builder) == [call("boom", {"x": 1}, status="error", error="ValueError: boom 1", **more)]
-    assert builder.build().actual_output == ("final" if is_shown else None)
 
 
 def test_unknown_tool_is_detected_by_the_offered_tools() -> None:

@@ -191,19 +191,6 @@ def test_model_output_replaces_a_missing_end(failed: bool, status: str) -> None:
     assert builder.build().status is RunStatus.OK
 
 
-def test_the_outcome_of_the_last_attempt_counts() -> None:
-    """Retries of one request are attempts of one call; the last one sets its status."""
-    builder = builder_of(Request("flaky", {"x": 1}, "c1"))
-
-    for attempt in (1, 2, 3):
-        builder.tool_started(attempt, "flaky", {"x": 1}, call_id="c1")
-        if attempt < 3:
-            builder.tool_failed(attempt, "ValueError: not yet", outcome=Outcome.ERROR)
-    builder.tool_ended(3, "ok 1")
-
-    assert calls(builder) == [call("flaky", {"x": 1}, output="ok 1", attempts=3)]
-
-
 def test_rerun_after_success_is_another_attempt() -> None:
     """The same id shows a rerun of the same request, as a resumed run may do."""
     builder = builder_of(slow(1, "c1"))
@@ -233,20 +220,6 @@ def test_times_span_all_attempts() -> None:
 
 
 # Reading
-
-
-def test_a_run_may_be_read_before_it_ends_and_again() -> None:
-    """Building looks and changes nothing: what runs is pending, and becomes what it becomes."""
-    builder = builder_of(slow(1, "c1"), slow(2, "c2"))
-    builder.tool_started("t1", "slow", {"x": 1}, call_id="c1")
-
-    first, again = builder.build(), builder.build()
-    builder.tool_ended("t1", "slow 1")
-    builder.ended("final")
-
-    assert first == again
-    assert [entry.execution.status for entry in first.calls if entry.execution] == [CallStatus.PENDING] * 2
-    assert state(builder) == (RunStatus.OK, ["ok", "not_executed"])
 
 
 def test_run_has_its_metadata() -> None:

@@ -111,6 +111,11 @@ NO_ID_OF_CALL = "$[{}]: the tool message has no id of a call; " + _BY_ORDER
             ],
         ),
         (
+            [add(None), Answer("x", "div", 1)],
+            [OPEN],
+            [NO_ID.format(0), "$[1]: answers no open call before it (id 'x', name 'div'); it was left out"],
+        ),
+        (
             [add("c"), Answer("c", "div", 1)],
             [ok(1)],
             ["$[1]: has the id of the call of 'add' but the name 'div'; the id won"],

@@ -66,31 +66,10 @@ def tool(content: Any, call_id: str | None = "c1", **more: Any) -> Plain:
 
 CHAT: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
     "answered": ([asks(("add", "{}", "c1")), tool("3")], [("add", {}, "ok", "3")], []),
-    "not answered": ([asks(("add", "{}", "c1"))], [("add", {}, "not_executed", None)], []),
-    "answered in another order": (
-        [asks(("add", '{"n": 1}', "a"), ("add", '{"n": 2}', "b")), tool("2", "b"), tool("1", "a")],
-        [("add", {"n": 1}, "ok", "1"), ("add", {"n": 2}, "ok", "2")],
-        [],
-    ),
-    "one id for all": (
-        [asks(("add", '{"n": 1}', "c1"), ("add", '{"n": 2}', "c1")), tool("1"), tool("2")],
-        [("add", {"n": 1}, "ok", "1"), ("add", {"n": 2}, "ok", "2")],
-        ["id 'c1' has 2 calls"],
-    ),
-    "an id begun anew after a call was given up": (
-        [asks(("add", '{"n": 1}', "c1")), user("Again."), asks(("add", '{"n": 2}', "c1")), tool("2")],
-        [("add", {"n": 1}, "not_executed", None), ("add", {"n": 2}, "ok", "2")],
-        ["id 'c1' has 2 calls"],
-    ),
     "no ids": (
         [asks(("add", {}, None), ("sub", {}, "")), tool("S", None, name="sub"), tool("A", "")],
         [("add", {}, "ok", "A"), ("sub", {}, "ok", "S")],
         ["the call has no id", "the tool message has no id of a call"],
-    ),
-    "an answer without an id, before one that has it": (
-        [asks(("add", '{"n": 1}', "a"), ("add", '{"n": 2}', "b")), tool("2", None), tool("1", "a")],
-        [("add", {"n": 1}, "ok", "1"), ("add", {"n": 2}, "ok", "2")],
-        ["the tool message has no id of a call"],
     ),
     "arguments broken off": (
         [asks(("add", '{"a": 1', "c1")), tool("bad")],
@@ -117,7 +96,6 @@ CHAT: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
         [("look", {}, "ok", ["t", {"type": "image_url", "image_url": {"url": "u"}}])],
         [],
     ),
-    "an answer to nobody": ([agent("Hi"), tool("3", "c9")], [], ["answers no open call before it (id 'c9')"]),
 }
 
 
@@ -182,7 +160,6 @@ CARRIED_OUT = {
 
 RESPONSES: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
     "answered": ([function_call("add"), output("3")], [("add", {}, "ok", "3")], []),
-    "not answered": ([function_call("add")], [("add", {}, "not_executed", None)], []),
     "the id of the item says nothing": (
         [
             function_call("add", "a", id="__fake_id__"),
@@ -193,40 +170,15 @@ RESPONSES: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
         [("add", {}, "ok", "A"), ("sub", {}, "ok", "S")],
         [],
     ),
-    "outputs by name": (
-        [
-            function_call("add", None),
-            function_call("sub", None),
-            output("S", None, name="sub"),
-            output("A", None, name="add"),
-        ],
-        [("add", {}, "ok", "A"), ("sub", {}, "ok", "S")],
-        ["the call has no id", "the tool message has no id of a call"],
-    ),
     "an output that says it failed": (
         [function_call("add"), output("x", status="incomplete")],
         [("add", {}, "error", "x")],
         [],
     ),
-    "an output before its call": (
-        [output("3"), function_call("add")],
-        [("add", {}, "not_executed", None)],
-        ["answers no open call before it (id 'c1')"],
-    ),
     "arguments broken off": (
         [function_call("add", arguments='{"a": 1'), output("bad")],
         [("add", {}, "invalid_arguments", "not JSON")],
         ["the arguments of 'add' are not a JSON object"],
-    ),
-    "hosted, failed": (
-        [{"type": "web_search_call", "id": "ws_1", "status": "failed", "action": WEB}],
-        [("web_search", WEB, "error", "status: failed")],
-        [],
-    ),
-    "hosted, under way": (
-        [{"type": "web_search_call", "id": "ws_1", "status": "in_progress", "action": WEB}],
-        [("web_search", WEB, "not_executed", None)],
-        [],
     ),
     "hosted shell, whose output is an item": (
         [
@@ -350,7 +302,6 @@ RAN = {"type": "code_execution_result", "stdout": "3", "stderr": "", "return_cod
 
 ANTHROPIC: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
     "answered": ([agent([use()]), user([result("3")])], [("add", {}, "ok", "3")], []),
-    "not answered": ([agent([text("Well."), use()])], [("add", {}, "not_executed", None)], []),
     "answered with blocks": (
         [agent([use()]), user([result([text("a"), text("b")])])],
         [("add", {}, "ok", "ab")],
@@ -410,7 +361,6 @@ ANTHROPIC: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
         [("beam", {}, "ok", "there")],
         ["the type 'teleport_tool_use' is unknown"],
     ),
-    "an answer to nobody": ([agent("Hi"), user([result("3", "t9")])], [], ["answers no open call before it (id 't9')"]),
     "an empty message": ([agent(None), agent([])], [], []),
     "a file made in a container": ([agent([{"type": "container_upload", "file_id": "f"}, text("Hi")])], [], []),
     "thoughts": ([agent([{"type": "thinking", "thinking": "Hm"}, text("Hi")])], [], []),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from toolgrade.calls import CallStatus, ToolCall, ToolCallType
+from toolgrade.calls import CallStatus, ToolCall
 from toolgrade.cases import Run, RunStatus
 from toolgrade.errors import InvalidDataError
 from toolgrade.formats.messages.read import run_from_messages
@@ -145,16 +145,6 @@ def test_a_tool_message_without_content_is_not_captured() -> None:
     assert run.warnings == ["$.messages[1]: the tool message has no content; the output of 'add' was not captured"]
 
 
-def test_custom_calls_take_text() -> None:
-    """A custom tool's free text stands under `input`."""
-    custom = {"id": "c1", "type": "custom", "custom": {"name": "shell", "input": "ls -l"}}
-
-    entry = run_from_messages([asks(custom), answers("total 0")]).calls[0]
-
-    assert (entry.name, entry.type, entry.input_parameters) == ("shell", ToolCallType.CUSTOM, {"input": "ls -l"})
-    assert entry.output == "total 0"
-
-
 @pytest.mark.parametrize("calls", [None, []])
 def test_no_calls_are_none(calls: object) -> None:
     """An assistant that called nothing called nothing; there is nothing to warn of."""
@@ -209,40 +199,6 @@ def test_a_flattened_call_is_read() -> None:
     assert [(entry.name, entry.input_parameters) for entry in run.calls] == [("add", {"a": 1}), ("sub", {})]
 
 
-def test_one_id_answered_once_leaves_the_other_call_open() -> None:
-    """One answer belongs to one call."""
-    run = run_from_messages([asks(call(), call()), answers("1")])
-
-    assert [execution(entry).status for entry in run.calls] == [CallStatus.OK, CallStatus.NOT_EXECUTED]
-
-
-def test_one_id_for_two_tools_is_paired_by_name() -> None:
-    """An answer that names its tool belongs to that tool's call."""
-    run = run_from_messages([asks(call("add"), call("sub")), answers("S", name="sub"), answers("A", name="add")])
-
-    assert outputs(run) == ["A", "S"]
-
-
-def test_a_tool_message_without_a_call_is_reported() -> None:
-    """As is one before its call, or without a request."""
-    run = run_from_messages([answers("early"), asks(call()), answers("other", "c2")])
-
-    assert outputs(run) == ["-"]
-    assert [text.partition(":")[0] for text in run.warnings] == ["$.messages[0]", "$.messages[2]"]
-
-
-@pytest.mark.parametrize("missing", [None, ""])
-def test_calls_without_ids_are_paired_in_order(missing: str | None) -> None:
-    """No id, on either side or on both: order decides, with a warning."""
-    expected = ["1", "2"]
-    for call_id, answer_id in ((missing, missing), (missing, "x"), ("x", missing)):
-        run = run_from_messages(
-            [asks(call(call_id=call_id), call(call_id=call_id)), answers("1", answer_id), answers("2", answer_id)]
-        )
-        assert outputs(run) == expected
-        assert run.warnings
-
-
 def test_names_come_before_order_where_ids_are_missing() -> None:
     """An answer that names its tool goes to a call of that tool; one that names another is left out."""
     run = run_from_messages(
@@ -256,23 +212,6 @@ def test_names_come_before_order_where_ids_are_missing() -> None:
 
     assert outputs(run) == ["A", "S"]
     assert any("name 'mul'" in text for text in run.warnings)
-
-
-def test_answer_without_an_id_never_claims_a_call_with_an_id() -> None:
-    """Pairs by id are made before pairs by order."""
-    run = run_from_messages(
-        [asks(call(call_id="a"), call(call_id=None)), answers("no id", None), answers("by id", "a")]
-    )
-
-    assert outputs(run) == ["by id", "no id"]
-
-
-def test_an_id_wins_over_a_name_that_contradicts_it() -> None:
-    """It is paired by id, and the contradiction is reported."""
-    run = run_from_messages([asks(call("add")), answers("3", name="sub")])
-
-    assert outputs(run) == ["3"]
-    assert "'sub'" in run.warnings[0]
 
 
 def test_ids_that_are_numbers_are_text() -> None:
@@ -336,13 +275,6 @@ def test_content_that_is_not_text_is_reported(content: object, kind: str) -> Non
 
     assert run.input is None
     assert run.warnings == [f"$.messages[0].content: holds more than text ({kind!r}); only the text was kept"]
-
-
-def test_text_before_a_call_is_not_a_final_answer() -> None:
-    """A run that ends with a call or its answer has no final answer."""
-    run = run_from_messages([{"role": "assistant", "content": "Sure."}, asks(call()), answers("3")])
-
-    assert (run.actual_output, run.status) == (None, RunStatus.STOPPED)
 
 
 def test_calls_written_into_text_are_reported() -> None:
@@ -448,19 +380,6 @@ def test_nothing_is_ever_lost(data: st.DataObject) -> None:
     for text, index in texts.items():
         left_out = any(warning.startswith(f"$.messages[{index}]: answers no open call") for warning in run.warnings)
         assert (text in outputs_read) != left_out
-
-
-@given(outputs_given=st.lists(st.text(max_size=3), min_size=2, max_size=6), together=st.booleans())
-def test_duplicate_ids_keep_their_order(outputs_given: list[str], together: bool) -> None:
-    """Calls that share one id get the answers with it in order."""
-    count = len(outputs_given)
-    messages = (
-        [asks(*[call() for _ in range(count)]), *[answers(text) for text in outputs_given]]
-        if together
-        else [message for text in outputs_given for message in (asks(call()), answers(text))]
-    )
-
-    assert outputs(run_from_messages(messages)) == outputs_given
 
 
 @pytest.mark.skipif(not AIRLINE.exists(), reason=f"recorded runs are not at {AIRLINE}; set TOOLGRADE_SHARED")

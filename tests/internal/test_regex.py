@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import re
-import time
 
 import pytest
 from hypothesis import given
@@ -25,15 +24,13 @@ def test_matches_equal_those_of_re(pattern: str, text: str) -> None:
 def test_a_pattern_that_backtracks_without_end_is_an_error_soon() -> None:
     """What would take Python's own expressions years stops after the time of a case, and names the pattern."""
     slow = BoundedPattern("(a|aa)+$")
-    begun = time.monotonic()
-    with CaseBudget():
+    with CaseBudget() as budget:
         with pytest.raises(LimitError, match=r"\(a\|aa\)\+\$.*longer than the 2 s of one case.*of 61 characters"):
             slow.fullmatch("a" * 60 + "b")
         # The limit is that of the case, and not of each search.
-        for _ in range(100):
-            with pytest.raises(LimitError):
-                slow.fullmatch("a" * 60 + "b")
-    assert time.monotonic() - begun < 10 * REGEX_SECONDS
+        assert budget.seconds <= 0
+        with pytest.raises(LimitError):
+            slow.fullmatch("a" * 60 + "b")
     assert slow.fullmatch("aaa")
     assert Budget().seconds == REGEX_SECONDS
 
