@@ -1,4 +1,4 @@
-"""Pairing of requests with executions: what belongs to a scope, and many parallel calls."""
+"""Pairing of requests with executions: what belongs to a scope."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgrade.calls import CallOrigin
-from toolgrade.capture import Request, RunBuilder
 from toolgrade.capture.records import CallRecord
 from toolgrade.capture.request_pairing import calls_within, is_within
 
@@ -29,21 +28,3 @@ def test_a_call_is_within_the_scopes_that_list_it(seed: int) -> None:
         assert [call for call in calls if call is not root and is_within(call, scope)] == [
             call for call in calls if any(call is other for other in listed)
         ]
-
-
-def test_live_parallel_calls_are_paired_by_id() -> None:
-    """The tools start and end in another order than they were requested in."""
-    amount = 500
-    numbers = list(range(amount))
-    random.Random(2).shuffle(numbers)
-    builder = RunBuilder()
-    builder.model_asked([Request("look", {"n": number}, f"c{number}") for number in range(amount)])
-    for number in numbers:
-        builder.tool_started(number, "look", {"n": number}, call_id=f"c{number}")
-    for number in reversed(numbers):
-        builder.tool_ended(number, number)
-        builder.result_shown(str(number), call_id=f"c{number}")
-    builder.ended("done")
-    run = builder.build()
-    assert [call.output for call in run.calls] == list(range(amount))
-    assert run.warnings == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -14,7 +13,6 @@ from toolgrade.calls import ToolCallType, ToolSpec
 from toolgrade.capture import Request
 from toolgrade.cases import Run, RunStatus
 from toolgrade.errors import InvalidDataError
-from toolgrade.formats import read
 from toolgrade.formats.messages.message import Answer, ModelMessage, NeutralMessage, OfferedTools, UserInput
 from toolgrade.formats.messages.pairing import OpenCalls, RecordedCall, Scope
 from toolgrade.formats.messages.transcript import transcript_of
@@ -295,26 +293,3 @@ def test_a_result_finds_the_call_that_a_search_through_all_finds(
         assert call is _slow_search(unanswered, call_id or None, name)
         if call is not None:
             call.answer = Answer(None)
-
-
-def test_thousands_of_parallel_calls_are_paired_each_with_its_own_answer() -> None:
-    """With ids in any order, and without ids in the order of the calls."""
-    amount = 2000
-    numbers = list(range(amount))
-    random.Random(1).shuffle(numbers)
-    for with_ids in (True, False):
-        calls = [
-            {
-                **({"id": f"c{number}"} if with_ids else {}),
-                "type": "function",
-                "function": {"name": "look", "arguments": f'{{"n": {number}}}'},
-            }
-            for number in range(amount)
-        ]
-        order = numbers if with_ids else range(amount)
-        answers = [
-            {"role": "tool", "content": str(number), **({"tool_call_id": f"c{number}"} if with_ids else {})}
-            for number in order
-        ]
-        run = read([{"role": "user", "content": "go"}, {"role": "assistant", "tool_calls": calls}, *answers]).run
-        assert [call.output for call in run.calls] == [str(number) for number in range(amount)]
