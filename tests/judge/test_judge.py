@@ -6,20 +6,27 @@ import asyncio
 import json
 import threading
 import time
+from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
-from judging import Messages, RuleJudge, answer, counted
+from judging import Messages, RuleJudge, answer, counted, criterion, evidence_text
 from toolgrade import (
     ConfigurationError,
+    ConversationalTestCase,
     JudgeError,
     LLMTestCase,
     MetricResult,
     ToolCall,
     ToolCorrectnessMetric,
     ToolgradeError,
+    ToolUseMetric,
+    Turn,
     evaluate,
 )
 from toolgrade.errors import JudgeOutcome
@@ -254,11 +261,13 @@ def test_code_decisions_alone_are_not_a_score() -> None:
 
 
 def test_cannot_tell_does_not_hide_a_failure() -> None:
-    """With one failed question and otherwise undecided ones, the result failed."""
+    """With one failed question and otherwise undecided ones, the case is not measured, unless code fails it."""
     judge = RuleJudge(lambda criterion, _: ValueError("boom") if criterion == "missing_calls" else "cannot_tell")
-    result = judged(judge, "find", "unknown")
+    result, failed = judged(judge, "find"), judged(judge, "find", "unknown")
     assert (result.status.value, result.score) == ("errored", None)
     assert "decided none of 2 questions (1 cannot_tell, 1 transient): ValueError: boom" in str(result.error)
+    assert (failed.status.value, failed.passed) == ("scored", False)
+    assert "2 of 3 questions to the judge and to code have no yes or no" in str(failed.warnings)
 
 
 def test_nothing_decided_is_left_out() -> None:
@@ -301,6 +310,91 @@ def test_samples_without_a_majority() -> None:
     result = judged(Judge(model, samples=2), "find")
     assert {entry.decision for entry in result.units[0].questions} == {"cannot_tell"}
     assert "the samples disagree: no, yes" in str(result.reason)
+
+
+def test_lost_samples_that_could_be_decisive() -> None:
+    """One yes of three is no majority; two are one, whatever the third would say."""
+
+    def judge_with(answered: int) -> Judge:
+        def reply(prompt: Prompt) -> Reply:
+            if prompt.content["sample"] >= answered:
+                raise ValueError("boom")
+            return yes(prompt)
+
+        return Judge(Text(reply), samples=3)
+
+    assert judged(judge_with(1), "find").status.value == "errored"
+    assert judged(judge_with(2), "find").score == 1
+
+
+# Lost answers
+
+
+class Answering:
+    """A judge with an answer for each question in the order in which they are asked first; `None` is lost."""
+
+    def __init__(self, answers: Sequence[Any]) -> None:
+        """Keep the answers."""
+        self.answers = answers
+        self.keys: dict[tuple[str, str], int] = {}
+
+    def __call__(self, messages: Messages) -> str:
+        """Return the answer."""
+        asked = criterion(messages)
+        verdict = self.answers[self.keys.setdefault((asked, evidence_text(messages)), len(self.keys))]
+        if verdict is None:
+            raise ValueError("boom")
+        missing = ("t1",) * (verdict if isinstance(verdict, int) else int(verdict == "no"))
+        if asked == "missing_calls":
+            return answer("no" if missing else verdict, missing=missing)
+        return answer("no" if isinstance(verdict, int) else verdict)
+
+
+def measured_by(kind: str, sizes: Sequence[int], answers: Sequence[Any], options: Mapping[str, Any]) -> MetricResult:
+    """The result of a case with so many calls in each unit."""
+    options = {"available_tools": TOOLS, "judge": Judge(Answering(answers), cache=None), "async_mode": False, **options}
+    names = ["find"] * sizes[0]
+    if kind == "correctness":
+        return ToolCorrectnessMetric(**options).measure(case(*names))
+    turns: list[Turn] = []
+    for unit, size in enumerate(sizes):
+        calls = [ToolCall(name="find", input_parameters={"q": f"{unit} {number}"}) for number in range(size)]
+        turns += [Turn(role="user", content=f"Find {unit}."), Turn(role="assistant", content="x", tools_called=calls)]
+    return ToolUseMetric(**options).measure(ConversationalTestCase(turns=turns))
+
+
+def test_a_lost_answer_about_missing_calls_stands_for_many() -> None:
+    """One right call scores 1/2 with one missing call, and almost 0 with as many as a reply may name."""
+    assert measured_by("correctness", [1], ["yes", None], {"threshold": 0.3}).status.value == "errored"
+    assert measured_by("correctness", [1], ["yes", None], {"threshold": 0.01}).score == 1
+
+
+@settings(max_examples=40)
+@given(data=st.data(), kind=st.sampled_from(["correctness", "use"]))
+def test_lost_answers_against_all_that_they_could_be(data: st.DataObject, kind: str) -> None:
+    """The verdict stands exactly if every answer in their place gives it; else the case is not measured."""
+    sizes = data.draw(st.lists(st.integers(0, 2), min_size=1, max_size=1 if kind == "correctness" else 2))
+    number = sum(size * (1 if kind == "correctness" else 2) + 1 for size in sizes)
+    answers = data.draw(st.lists(st.sampled_from(["yes", "no", "cannot_tell", None]), min_size=number, max_size=number))
+    options = data.draw(
+        st.sampled_from([{"threshold": share} for share in (0.0, 0.3, 0.5, 1.0)] + [{"strict_mode": True}])
+    )
+    lost = [place for place, one in enumerate(answers) if one is None]
+    assume(0 < len(lost) <= 3)
+    verdicts = set()
+    for filling in product(["yes", 1, 50], repeat=len(lost)):
+        filled = list(answers)
+        for place, one in zip(lost, filling, strict=True):
+            filled[place] = one
+        verdicts.add(measured_by(kind, sizes, filled, options).passed)
+    result = measured_by(kind, sizes, answers, options)
+
+    if verdicts == {False}:
+        assert (result.status.value, result.passed) == ("scored", False)
+    elif len(verdicts) == 2:
+        assert result.status.value == "errored"
+    else:  # a score of which the judge decided nothing is not measured, even if any would pass
+        assert result.passed or "decided none of" in str(result.error)
 
 
 # Usage, cost, cache

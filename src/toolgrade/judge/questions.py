@@ -24,7 +24,7 @@ from toolgrade.judge.canary import canary_prompts, check_canaries
 from toolgrade.judge.cost import add_costs, add_usage
 from toolgrade.judge.evidence import CaseCall, EvidenceBuilder, QuestionEvidence, Unit
 from toolgrade.judge.judge import Judge, JudgeLike, PromptResult
-from toolgrade.judge.prompts import VERSION, Criterion, prompt_for
+from toolgrade.judge.prompts import MOST_MISSING, VERSION, Criterion, prompt_for
 from toolgrade.judge.protocol import Decision, Prompt, Verdict
 from toolgrade.result import QuestionResult, UnitResult
 from toolgrade.stats import mean_of
@@ -122,7 +122,8 @@ class Judgement:
 
     `parts` has `selection` and `arguments` where they apply. `failures` says why of each score for which the judge
     failed and decided nothing. `if_failed_no` and `if_failed_yes` are the scores if every question on which the judge
-    failed were answered no, or yes. `judge`, `usage` and `cost` are as in `MetricResult`.
+    failed were answered no, with as many missing calls as a reply may name, or yes. `judge`, `usage` and `cost` are as
+    in `MetricResult`.
     """
 
     units: tuple[UnitResult, ...]
@@ -266,12 +267,13 @@ def _missing_tools(agreeing: Sequence[Verdict], tools: Sequence[ToolSpec]) -> tu
 
 
 def _answered(question: JudgeQuestion, results: Sequence[PromptResult], tools: Sequence[ToolSpec]) -> JudgeQuestion:
-    """Return the question as answered by the majority of its samples; those without a verdict have no vote."""
+    """Return the question as answered by the majority of its samples; it is open if lost samples could be decisive."""
     verdicts = [result.verdict for result in results if result.verdict is not None]
-    if not verdicts:
-        first = results[0]
+    lost = next((result for result in results if result.verdict is None), None)
+    most, votes = Counter(verdict.decision for verdict in verdicts).most_common(1)[0] if verdicts else (None, 0)
+    if most is None or (lost is not None and 2 * votes <= len(results)):
+        first = lost or results[0]
         return replace(question, judged=replace(question.judged, outcome=first.outcome.value, problem=first.problem))
-    most, votes = Counter(verdict.decision for verdict in verdicts).most_common(1)[0]
     agreeing = _majority(verdicts, most, votes)
     verdict = agreeing[0]
     fields: dict[str, Any] = {}
@@ -316,9 +318,10 @@ def _unit_scores(answers: Sequence[QuestionResult], failed: bool | None = None) 
     for answer in answers:
         is_open = answer.outcome != JudgeOutcome.OK.value
         decisions[answer.criterion].append(failed if is_open else _YES_OR_NO.get(answer.decision))
-    # A question about missing calls stands for one call where it is not known how many are missing.
     complete = decisions["missing_calls"]
-    missing = None if None in complete else max(sum(answer.missing for answer in answers), int(False in complete))
+    missing = None if None in complete else sum(answer.missing for answer in answers)
+    if False in complete and not missing:  # it is not known how many calls are missing
+        missing = MOST_MISSING
     parts = {"selection": selection_part(decisions["tool_selection"], missing)}
     return {**parts, "arguments": part_of(decisions["arguments"])} if decisions["arguments"] else parts
 

@@ -30,8 +30,9 @@ _CALL_QUESTIONS: dict[str, tuple[FindingKind, str, str]] = {
 def judged_result(metric: Metric, measured: Measurement, replies: Replies) -> MetricResult:
     """Return the result of a judged case: the lowest of the metric's and the judge's scores.
 
-    The case was not measured if the judge failed on all questions of a score, or on so many questions that their
-    answers could turn the verdict: a judge that fails must not give a better score than one that answers.
+    The case was not measured if the answers to the questions on which the judge failed could turn the verdict, or if it
+    failed on all questions of a score, unless the other scores fail the case: a judge that fails must not give a better
+    score than one that answers.
     """
     judgement = judgement_of(replies)
     parts = judgement.parts
@@ -41,8 +42,7 @@ def judged_result(metric: Metric, measured: Measurement, replies: Replies) -> Me
         if part.score is not None:
             scores[name] = part.score
             sums[name] = _sum(name, part.score, judgement)
-    failure = "; ".join(f"{name}: {reason}" for name, reason in judgement.failures.items())
-    failure = failure or _open_verdict(metric, measured.scores, judgement)
+    failure = _failure(metric, measured.scores, judgement)
     doubts = () if failure else _doubts(judgement, parts, measured.scores, metric.threshold, has_score=bool(scores))
     own = measured.explanation.details()
     details = own._replace(
@@ -56,8 +56,8 @@ def judged_result(metric: Metric, measured: Measurement, replies: Replies) -> Me
     return replace(result, units=judgement.units, judge=judgement.judge, usage=judgement.usage, cost=judgement.cost)
 
 
-def _open_verdict(metric: Metric, other_scores: Mapping[str, float], judgement: Judgement) -> str:
-    """Return why the verdict is open: answers to the questions on which the judge failed could turn it; else empty."""
+def _failure(metric: Metric, other_scores: Mapping[str, float], judgement: Judgement) -> str:
+    """Return why there is no verdict; empty if the questions on which the judge failed cannot turn it."""
     failed = [one for one in _questions(judgement) if one.outcome != JudgeOutcome.OK.value]
     if not failed:
         return ""
@@ -65,7 +65,11 @@ def _open_verdict(metric: Metric, other_scores: Mapping[str, float], judgement: 
         min({**other_scores, **judged}.values(), default=0.0)
         for judged in (judgement.if_failed_no, judgement.if_failed_yes)
     )
-    if high < metric.threshold - TOLERANCE or low >= metric.threshold - TOLERANCE:
+    if high < metric.threshold - TOLERANCE:
+        return ""
+    if judgement.failures:
+        return "; ".join(f"{name}: {reason}" for name, reason in judgement.failures.items())
+    if low >= metric.threshold - TOLERANCE:
         return ""
     kinds = ", ".join(f"{amount} {kind}" for kind, amount in sorted(Counter(one.outcome for one in failed).items()))
     first = min(failed, key=lambda one: one.outcome == JudgeOutcome.ABORTED.value)  # which follows from another failure
