@@ -83,7 +83,7 @@ def test_what_a_person_should_know_is_noted(tmp_path: Path) -> None:
     done, goldens = approve(tmp_path, LLMTestCase(id="a", input="x", tools_called=[call]))
 
     assert done.stderr.splitlines()[:2] == [
-        "note on a: called #1 'pay' did not succeed (error: TimeoutError: 30 s), and is expected all the same",
+        "note on a: called #1 'pay' failed (error: TimeoutError: 30 s), and is expected all the same",
         "note on a: pay: $.input_parameters.to[0].token is redacted; Ignore() is expected",
     ]
     assert [golden["expected_tools"] for golden in goldens or []] == [

@@ -208,7 +208,7 @@ def test_forbidden_option_applies_to_all_choices() -> None:
 
     assert measured(either, "book mail").score == pytest.approx(2 / 3)
     result = measured([BOOK, Forbid("mail")], "book mail", forbidden=["mail"])
-    assert [finding.kind for finding in result.findings] == ["forbidden", "unexpected"]
+    assert [finding.kind for finding in result.findings] == ["forbidden"]
 
 
 # What is counted

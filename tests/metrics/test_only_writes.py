@@ -117,11 +117,7 @@ def test_places_of_calls_in_plans() -> None:
     result = measured(plan, "find book:error look book(2) pay", only="write", ignore_failed=True, denominator="f1",
                       evaluation_params=["input_parameters"])  # fmt: skip
 
-    assert [(finding.kind, finding.called) for finding in result.findings] == [
-        ("forbidden", 4),
-        ("wrong_argument", 3),
-        ("unexpected", 4),
-    ]
+    assert [(finding.kind, finding.called) for finding in result.findings] == [("forbidden", 4), ("wrong_argument", 3)]
 
 
 def test_failed_calls_and_alternatives() -> None:

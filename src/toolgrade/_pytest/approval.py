@@ -17,7 +17,7 @@ from toolgrade.matching.argument_pattern import Template, fits, holds_matcher, i
 from toolgrade.matching.json_compare import ABSENT, AbsentType, Path, has_mark
 from toolgrade.metrics import ToolCorrectnessMetric
 from toolgrade.metrics.call_filter import UNDONE
-from toolgrade.metrics.called_tools import call_text, error_text, status_of
+from toolgrade.metrics.called_tools import call_text, outcome_text, status_of
 from toolgrade.metrics.plan_variants import variants_of
 from toolgrade.redact import Redactor
 
@@ -83,7 +83,7 @@ def approve(case: TestCase, redactor: Redactor, old: list[ToolCall] | Expectatio
     if problems:
         raise InvalidDataError("; ".join(problems))
     notes = [
-        f"{call_text(call, index)} did not succeed ({error_text(call)}), and is expected all the same"
+        f"{call_text(call, index)} {outcome_text(call)}, and is expected all the same"
         for index, call in enumerate(calls)
         if status_of(call) in UNDONE
     ]

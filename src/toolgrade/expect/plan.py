@@ -128,7 +128,6 @@ class Forbid:
         >>> print(result.reason)
         1 forbidden call = 0 (failed at 0.5).
         Forbidden: called #2 'book_flight', by 'book_flight'.
-        Unexpected: called #2 'book_flight'.
     """
 
     name: Name

@@ -17,6 +17,7 @@ from toolgrade.calls import CallStatus, ToolCall, ToolEffect, ToolSpec
 from toolgrade.failed_calls import applied_error_texts, looks_failed
 from toolgrade.matching.alignment import CallItem, Matching
 from toolgrade.metrics.called_tools import (
+    Undone,
     call_finding,
     call_text,
     called_item,
@@ -55,6 +56,8 @@ class ComparedCalls(NamedTuple):
     findings: tuple[Finding, ...] = ()
     """Calls that were left out because their answer is an error, and those whose effect is unknown."""
     warnings: tuple[str, ...] = ()
+    undone: tuple[Undone, ...] = ()
+    """Calls that were left out because they did nothing."""
 
     def with_effect(self, effect: ToolEffect) -> ComparedCalls:
         """Return only the calls of tools that have this effect."""
@@ -178,7 +181,8 @@ class CallFilter:
         done = {index: call for index, call in calls.called.items() if index not in undone}
         by_text = [error_text_finding(call, at) for at, call in undone.items() if status_of(call) not in UNDONE]
         warnings = [*_undone_warnings(undone), *_inferred_success_warnings(done.values())]
-        return calls._replace(called=done, findings=tuple(by_text), warnings=tuple(warnings))
+        what = tuple([Undone.of(call, index) for index, call in undone.items()])
+        return calls._replace(called=done, findings=tuple(by_text), warnings=tuple(warnings), undone=what)
 
 
 def _pattern_effect(effects: ToolEffects, tools: Iterable[str], pattern: CallPattern) -> ToolEffect:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolgrade._internal.text import plural, printable, shorten
 from toolgrade.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
@@ -85,6 +85,25 @@ def error_text(call: ToolCall) -> str:
 def error_text_finding(call: ToolCall, index: int) -> Finding:
     """Return the finding that a call failed by its answer alone."""
     return call_finding("error_text", "Error text", call, index, f" {error_text(call)}")
+
+
+def outcome_text(call: ToolCall) -> str:
+    """Return what became of a call that did not succeed, such as `failed (error: TimeoutError: 30 s)`."""
+    return f"{'failed' if looks_failed(call) else 'was not done'} ({error_text(call)})"
+
+
+class Undone(NamedTuple):
+    """A called tool that did nothing: its position, its name, what became of it, and whether that is a failure."""
+
+    called: int
+    name: str
+    outcome: str
+    failed: bool
+
+    @classmethod
+    def of(cls, call: ToolCall, index: int) -> Undone:
+        """Return what became of the call at a position."""
+        return cls(index, call.name, outcome_text(call), looks_failed(call))
 
 
 def omission_warnings(amount: int, reason: str, noun: str = "call") -> list[str]:

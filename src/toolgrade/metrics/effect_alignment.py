@@ -25,10 +25,10 @@ from toolgrade.matching.engine import Layout, LayoutEntry, align_list, forbidden
 from toolgrade.matching.json_compare import Path
 from toolgrade.metrics.argument_leaves import by_leaves, flatten_items, unflatten
 from toolgrade.metrics.call_filter import CallFilter, ComparedCalls, EffectOf
-from toolgrade.metrics.called_tools import call_finding, called_item, expected_item
+from toolgrade.metrics.called_tools import Undone, call_finding, called_item, expected_item
 from toolgrade.metrics.plan_variants import Aligner, has_forbidden_calls, layout_by_meaning, plan_warnings, variants_of
 from toolgrade.metrics.tool_effects import list_names
-from toolgrade.metrics.wording import alignment_findings
+from toolgrade.metrics.wording import alignment_findings, missing_findings
 from toolgrade.result import Finding
 
 
@@ -91,22 +91,18 @@ class TaskChanges:
         # more.
         return min(in_order.matched / self.writes.matched, Fraction(1))
 
-    def findings(self, out_of_order: Sequence[Pair], called: Sequence[str]) -> list[Finding]:
+    def findings(self, out_of_order: Sequence[Pair], called: Sequence[str], undone: Sequence[Undone]) -> list[Finding]:
         """Return findings about the writes, those that the alignment in order left out of it, and missing reads.
 
-        `called` are the names of the called tools.
+        `called` are the names of the called tools, `undone` what became of those that did nothing.
         """
-        findings = [*alignment_findings(self.writes, self.names, called)]
+        findings = [*alignment_findings(self.writes, self.names, called, undone)]
         broken_rules = {pair.expected for pair in self.writes.out_of_order}
         # A pair that breaks a rule of a plan costs score, and already has a finding.
         misplaced = [pair for pair in out_of_order if pair.breaks is None]
         findings += [self._order_finding(pair) for pair in misplaced if pair.expected not in broken_rules]
-        findings += map(self._missing_read_finding, self.reads.missing)
+        findings += missing_findings(self.reads.missing, self.names, undone, "Missing read")
         return [*findings, *alignment_findings(replace(self.reads, missing=(), unexpected=()), self.names, called)]
-
-    def _missing_read_finding(self, index: int) -> Finding:
-        text = f"Missing read: expected #{index + 1} {printable(self.names[index])!r} was not called."
-        return Finding("missing", text, self.names[index], expected=index)
 
     def _order_finding(self, pair: Pair) -> Finding:
         name = self.names[pair.expected]

@@ -23,6 +23,7 @@ from toolgrade.metrics.base import Details, Measurement, Metric, result_of
 from toolgrade.metrics.call_filter import CallFilter
 from toolgrade.metrics.called_tools import (
     Compare,
+    Undone,
     call_finding,
     called_tools,
     calls_in_turns,
@@ -203,6 +204,7 @@ class TaskSuccessMetric(Metric):
             tuple(case_changes.rule_findings(rules)) if case_changes.forbids(self.forbidden) else None,
             case_changes.compared.findings,
             tuple(warnings),
+            case_changes.compared.undone,
         )
         # A plan may have matchers of a user, whose texts are made by code of the user.
         return Measurement({"total": score}, explanation if isinstance(expected, list) else explanation.details())
@@ -326,6 +328,7 @@ class _CallsExplained(NamedTuple):
     unknown: Sequence[Finding]
     """The calls of unknown effect."""
     warnings: Sequence[str]
+    undone: Sequence[Undone]
 
     def details(self) -> Details:
         """Return the arithmetic, the findings and the alignment of the writes."""
@@ -336,7 +339,9 @@ class _CallsExplained(NamedTuple):
         if self.forbidden is not None:
             values["forbidden"] = float(not self.forbidden)
         total = "a forbidden call was made = 0" if self.forbidden else scoring.sum(changes, parts, self.score)
-        call_findings = changes.findings(self.out_of_order, self.called)
+        call_findings = changes.findings(self.out_of_order, self.called, self.undone)
+        rules = {one.called for one in self.forbidden or ()}  # a forbidden call is one finding
+        call_findings = [one for one in call_findings if one.kind != "unexpected" or one.called not in rules]
         return Details(
             sums={"total": total},
             steps=[*choice_lines(changes.writes), *scoring.steps(changes, order), *(part.step for part in parts)],

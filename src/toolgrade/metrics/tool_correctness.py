@@ -11,18 +11,22 @@ from toolgrade._internal.options import enabled, label_text, require_one_name, r
 from toolgrade.calls import ToolCall, ToolCallParams, ToolEffect, ToolSpec
 from toolgrade.cases import LLMTestCase, TestCase
 from toolgrade.errors import ConfigurationError, MissingFieldError
+from toolgrade.failed_calls import looks_failed
 from toolgrade.matching.alignment import Alignment, Denominator, Matching
 from toolgrade.matching.engine import align_list
 from toolgrade.metrics.base import Details, Measurement, Metric, result_of
 from toolgrade.metrics.call_filter import CallFilter, ComparedCalls, Only
 from toolgrade.metrics.called_tools import (
     Compare,
+    Undone,
+    call_text,
     called_tools,
     calls_in_turns,
     case_label,
     check_case,
     expectation_of,
     item_by_meaning,
+    outcome_text,
     read_tools,
     run_notes,
 )
@@ -271,6 +275,13 @@ class ToolCorrectnessMetric(Metric):
             names = tuple(matching.labels or expected_names(expected))
             warnings = (*plan_warnings(expected, matching, arguments=self._align_options["arguments"]), *warnings)
         called_names = tuple([call.name for call in called])
+        failed = [index for index, call in enumerate(called) if looks_failed(call)]
+        if failed:
+            paired = {*matching.pairs.values()}.intersection(failed)
+            texts = [
+                f"{call_text(called[at], at)}, which was expected, {outcome_text(called[at])}" for at in sorted(paired)
+            ]
+            warnings = (*texts, *warnings)
         explanation = _AlignedCalls(
             matching,
             names,
@@ -280,6 +291,7 @@ class ToolCorrectnessMetric(Metric):
             compared.findings,
             warnings,
             tuple(extra_warnings),
+            compared.undone,
         )
         return Measurement(
             {"calling": self._calling_score(matching)},
@@ -322,6 +334,7 @@ class _AlignedCalls(NamedTuple):
     findings: Sequence[Finding]
     warnings: Sequence[str]
     last_warnings: Sequence[str]
+    undone: Sequence[Undone]
 
     def details(self) -> Details:
         """Return the arithmetic, the findings and the alignment."""
@@ -330,7 +343,7 @@ class _AlignedCalls(NamedTuple):
             sums={"calling": arithmetic(alignment, self.denominator, exact=self.exact)},
             steps=choice_lines(alignment),
             parts={"precision": alignment.precision, "recall": alignment.recall, "f1": alignment.f1},
-            findings=(*alignment_findings(alignment, self.expected, self.called), *self.findings),
+            findings=(*alignment_findings(alignment, self.expected, self.called, self.undone), *self.findings),
             warnings=[*self.warnings, *partial_comparison_warnings(alignment, self.called), *self.last_warnings],
             alignment=alignment,
         )

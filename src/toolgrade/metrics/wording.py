@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from toolgrade._internal.json import json_path
 from toolgrade._internal.text import code_points_note, join_first, number_text, plural, printable
 from toolgrade.matching.alignment import Alignment, Denominator, Pair
 from toolgrade.matching.json_compare import ABSENT
+from toolgrade.metrics.called_tools import Undone
 from toolgrade.result import Finding, FindingKind, display_value
 
 MOST_FINDINGS = 20
@@ -26,18 +27,27 @@ _ARGUMENTS_PATH = "$.input_parameters"
 _FIELD_NOUNS = {"input_parameters": "arguments", "output": "output", "type": "type"}
 
 
-def alignment_findings(alignment: Alignment, expected: Sequence[str], called: Sequence[str]) -> tuple[Finding, ...]:
+def alignment_findings(
+    alignment: Alignment,
+    expected: Sequence[str],
+    called: Sequence[str],
+    undone: Sequence[Undone] = (),
+) -> tuple[Finding, ...]:
     """Return what an alignment shows to be wrong: forbidden calls, expected calls in their order, unexpected calls.
 
-    `expected` and `called` are the names of the calls by position.
+    `expected` and `called` are the names of the calls by position. `undone` are calls that were left out
+    because they did nothing.
     """
     findings: list[Finding] = []
     for index, rule in alignment.forbidden:
         text = f"Forbidden: {_position_text(called[index], index, 'called')}, by {rule!r}."
         findings.append(Finding("forbidden", text, called[index], called=index))
-    for _, of_position in sorted(_findings_by_expected(alignment, expected, called).items()):
+    for _, of_position in sorted(_findings_by_expected(alignment, expected, called, undone).items()):
         findings += of_position
+    forbidden = {index for index, _ in alignment.forbidden}
     for index in alignment.unexpected:
+        if index in forbidden:  # one finding is enough
+            continue
         note = ", more often than the plan allows" if index in alignment.excess else ""
         text = f"Unexpected: {_position_text(called[index], index, 'called')}{note}."
         findings.append(Finding("unexpected", text, called[index], called=index))
@@ -45,7 +55,7 @@ def alignment_findings(alignment: Alignment, expected: Sequence[str], called: Se
 
 
 def _findings_by_expected(
-    alignment: Alignment, names: Sequence[str], called: Sequence[str]
+    alignment: Alignment, names: Sequence[str], called: Sequence[str], undone: Sequence[Undone]
 ) -> dict[int, list[Finding]]:
     """Return the findings about expected calls by their positions."""
     findings: dict[int, list[Finding]] = {}
@@ -56,11 +66,35 @@ def _findings_by_expected(
     for pair in alignment.out_of_order:
         name = names[pair.expected]
         findings[pair.expected] = [_order_finding(pair, name), *_pair_findings(pair, name)]
-    for index in alignment.missing:
-        note = _note(names[index], unexpected)
-        text = f"Missing: {_position_text(names[index], index, 'expected')} was not called{note}."
-        findings[index] = [Finding("missing", text, names[index], expected=index)]
+    for finding in missing_findings(alignment.missing, names, undone, called=unexpected):
+        findings[finding.expected or 0] = [finding]
     return findings
+
+
+def missing_findings(
+    missing: Sequence[int],
+    names: Sequence[str],
+    undone: Sequence[Undone],
+    title: str = "Missing",
+    *,
+    called: Sequence[str] = (),
+) -> Iterator[Finding]:
+    """Yield a finding for each expected call that was not made, or was made and did nothing.
+
+    `called` are the names of unexpected calls, one of which may look like the expected one.
+    """
+    left = list(undone)
+    for index in missing:
+        where = f"{title}: {_position_text(names[index], index, 'expected')} was"
+        call = next((one for one in left if one.name == names[index]), None)
+        if call is None:
+            text = f"{where} not called{_note(names[index], called)}."
+            yield Finding("missing", text, names[index], expected=index)
+        else:
+            left.remove(call)
+            kind: FindingKind = "failed_call" if call.failed else "missing"
+            text = f"{where} called as #{call.called + 1}, which {call.outcome}."
+            yield Finding(kind, text, names[index], expected=index, called=call.called if call.failed else None)
 
 
 def _order_finding(pair: Pair, name: str) -> Finding:

@@ -51,6 +51,8 @@ _GROUPS: dict[str, tuple[FindingKind, ...]] = {
     "other": ("missing_text", "wrong_answer", "not_ended", "equal_by_meaning"),
     "not checked": ("not_compared", "not_judged", "unknown_effect", "invalid_schema"),
 }
+_GROUPS_OF_CALL = ("not allowed", "failed", "unexpected")
+"""What can be wrong with a call as a whole; a call counts once, in the first of these."""
 _GROUP_OF = {kind: group for group, kinds in _GROUPS.items() for kind in kinds}
 _ARGUMENT_GROUPS: dict[FindingKind, str] = {
     "wrong_argument": "wrong",
@@ -120,24 +122,34 @@ def breakdowns(report: Report) -> tuple[ToolTable, ToolTable]:
     """Return the tables of tools and of their arguments.
 
     Tools that were called and have no finding are listed too. What several metrics find at the same place of a case
-    counts once.
+    counts once, and so does a call that is wrong as a whole, such as one that failed and was not expected.
     """
     called = _called_tools(report)
     tools: defaultdict[tuple[str, str], _Tally] = defaultdict(list, {(name, ""): [] for name in called or ()})
     arguments: defaultdict[tuple[str, str], _Tally] = defaultdict(list)
     counted: set[tuple[object, ...]] = set()
-    for case, result in entries_of(report):
-        for one in result.findings:
-            key = (case.index, one.kind, one.tool, one.expected, one.called, one.turn, one.path)
-            if key in counted:
-                continue
-            counted.add(key)
-            if one.tool and one.kind != "equal_by_meaning":
-                tools[one.tool, ""].append((case.index, _group_of(one.kind), one))
-            place = _argument_of(one)
-            if place:
-                arguments[one.tool, place].append((case.index, _ARGUMENT_GROUPS[one.kind], one))
+    found = [(case, one) for case, result in entries_of(report) for one in result.findings]
+    found.sort(key=lambda entry: _rank_of_call(entry[1]))  # stable
+    for case, one in found:
+        key: tuple[object, ...] = (case.index, one.kind, one.tool, one.expected, one.called, one.turn, one.path)
+        if _rank_of_call(one) < len(_GROUPS_OF_CALL):
+            key = (case.index, one.called, one.turn)
+        if key in counted:
+            continue
+        counted.add(key)
+        if one.tool and one.kind != "equal_by_meaning":
+            tools[one.tool, ""].append((case.index, _group_of(one.kind), one))
+        place = _argument_of(one)
+        if place:
+            arguments[one.tool, place].append((case.index, _ARGUMENT_GROUPS[one.kind], one))
     return _table(tuple(_GROUPS), tools, called), _table(tuple(_ARGUMENT_GROUPS.values()), arguments, called)
+
+
+def _rank_of_call(finding: Finding) -> int:
+    """Return the place of a finding about a whole call among `_GROUPS_OF_CALL`; their number for any other finding."""
+    group = _group_of(finding.kind)
+    is_of_call = finding.called is not None and finding.path is None and group in _GROUPS_OF_CALL
+    return _GROUPS_OF_CALL.index(group) if is_of_call else len(_GROUPS_OF_CALL)
 
 
 def problem_rows(report: Report) -> list[tuple[str, int, str]]:
