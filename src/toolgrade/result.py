@@ -12,11 +12,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from toolgrade._internal.json import REDACTED
-from toolgrade._internal.text import printable, short_json
 from toolgrade.errors import NotMeasuredError
 from toolgrade.matching.alignment import Alignment
 from toolgrade.matching.argument_pattern import is_pattern, json_of
 from toolgrade.matching.json_compare import ABSENT
+from toolgrade.matching.value_text import PairText, pair_text, value_text
 
 if TYPE_CHECKING:
     from toolgrade.redact import Redactor
@@ -456,18 +456,38 @@ def _names_in(path: str) -> tuple[str, ...]:
     return tuple(re.findall(r"[^.\[\]\"]+", path))
 
 
+_LONGEST_VALUE = 80
 _NUMBERS = frozenset({int, float, bool, type(None)})
 """Types of values without a text in which a secret may be."""
 
 
 def display_value(value: Any, path: str | None) -> str:  # noqa: ANN401 - a JSON value or a matcher
-    """Return the value at a JSON path as text for people, without secrets; a matcher is described."""
-    kind = type(value)
-    if (kind is str or _holds_numbers(value)) and not _has_secret_key(path or ""):
-        return short_json(_default_redactor()(value) if kind is str else value)
+    """Return the value at a JSON path as text for people, without secrets; matchers stand in their own words."""
+    return value_text(redacted_value(value, path), _LONGEST_VALUE)
+
+
+def display_pair(expected: Any, called: Any, path: str | None) -> PairText:  # noqa: ANN401 - as above
+    """Return two different values at a JSON path as text for people, without secrets; see `pair_text`."""
+    return pair_text(redacted_value(expected, path), redacted_value(called, path), _LONGEST_VALUE)
+
+
+def redacted_value(value: Any, path: str | None, redactor: Redactor | None = None) -> Any:  # noqa: ANN401 - as above
+    """Return the value at a JSON path with its secrets redacted; a matcher with a secret becomes the mark."""
+    if redactor is None and _holds_numbers(value) and not _has_secret_key(path or ""):
+        return value
     plain = json_of(value)
-    safe = redact_at_path(plain, path)
-    return printable(value.describe()) if is_pattern(value) and safe == plain else short_json(safe)
+    return _redacted_parts(value, plain, redact_at_path(plain, path, redactor))
+
+
+def _redacted_parts(value: Any, plain: Any, safe: Any) -> Any:  # noqa: ANN401 - as above
+    """Return a value with its redacted parts in place of the original ones."""
+    if safe == plain:
+        return value
+    if type(value) is dict and type(safe) is dict:
+        return {key: _redacted_parts(item, plain[key], safe[key]) for key, item in value.items()}
+    if type(value) is list and type(safe) is list:
+        return [_redacted_parts(*parts) for parts in zip(value, plain, safe, strict=True)]
+    return REDACTED if is_pattern(value) else safe
 
 
 def _holds_numbers(value: Any) -> bool:  # noqa: ANN401 - a JSON value or a matcher

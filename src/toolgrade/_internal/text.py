@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from unicodedata import normalize
+from unicodedata import category, normalize
 
 from toolgrade._internal.json import json_text
 
@@ -19,6 +19,16 @@ _LOG_COMMAND = re.compile(
     r"|#(?=#(?:\[|vso\[|teamcity\[))"  # `##[error]`, `##vso[...]` and `##teamcity[...]`
 )
 """The first character of a workflow command."""
+_LONGEST_ALIKE = 100_000
+_DRAWN_ALIKE = str.maketrans(
+    # Cyrillic, Greek, then hyphens and apostrophes
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u04bb\u0501\u051b\u051d"
+    "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0406\u0408\u0405"
+    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf\u03bd"
+    "\u2010\u2011\u2012\u2013\u2212\u2018\u2019\u02bc",
+    "aeopcyxijshdqwABEKMHOPCTYXIJSABEZHIKMNOPTYXov-----" + "'" * 3,
+)
+"""Characters that are drawn like others, after https://www.unicode.org/Public/security/latest/confusables.txt."""
 
 
 def printable(text: str) -> str:
@@ -49,20 +59,51 @@ def short_json(value: object, limit: int = 80) -> str:
     return shorten(printable(json_text(value)), limit)
 
 
+def shorten_pair(one: str, other: str, limit: int, other_limit: int) -> tuple[str, str]:
+    """Return two different texts, each cut to its limit if it is longer, such that they still differ.
+
+    The beginning and the end stay, as by `shorten`, or if the first difference is not in the beginning, the part around
+    it.
+    """
+    start = shared_length(one, other)
+    limits = limit, other_limit
+    cut = shorten(one, limit), shorten(other, other_limit)
+    if (start < min(limits) // 2 and cut[0] != cut[1]) or cut == (one, other):
+        return cut
+    # Both parts begin at the same place, so that they cannot be equal.
+    begin = max(start - min(limits) // 3, 0)
+    parts = [f"...{_shorten_end(text[begin:], size - 3)}" for text, size in zip((one, other), limits, strict=True)]
+    whole = [text if len(text) <= size else part for text, part, size in zip((one, other), parts, limits, strict=True)]
+    left, right = parts if whole[0] == whole[1] else whole
+    return left, right
+
+
+def _shorten_end(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
 def code_points_note(expected: str, called: str) -> str:
     """Return the code points in which two texts differ that look alike; empty for other texts.
 
-    Texts look alike if Unicode's normal form C is the same, such as "é" in one character and in two.
+    Texts look alike if they differ only in white space, in characters of no width, in Unicode forms (such as "é" in one
+    character and in two), or in letters of other scripts that are drawn alike.
     """
-    if expected == called or (expected.isascii() and called.isascii()):
+    if expected == called or max(len(expected), len(called)) > _LONGEST_ALIKE:
         return ""
-    if normalize("NFC", expected) != normalize("NFC", called):
+    if _outlines(expected) != _outlines(called):
         return ""
+    is_space = "".join(expected.split()) == "".join(called.split())
     start = shared_length(expected, called)
-    # The length of the common end. It is counted behind the first difference, so that this is always shown.
-    end = shared_length(expected[:start:-1], called[:start:-1])
+    end = shared_length(expected[start:][::-1], called[start:][::-1])
     one, other = (_code_points(text[start : len(text) - end]) for text in (expected, called))
-    return f" (they look alike: {one} is expected, {other} called)"
+    words = "they differ in white space" if is_space else "they look alike"
+    return f" ({words}: {one or 'nothing'} is expected, {other or 'nothing'} called)"
+
+
+def _outlines(text: str) -> str:
+    """Return what is seen of a text, without white space."""
+    plain = normalize("NFKC", text).translate(_DRAWN_ALIKE)
+    return "".join(char for char in plain if not char.isspace() and category(char) != "Cf")
 
 
 def shared_length(one: str, other: str) -> int:

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Final
 
 from toolgrade._internal.json import MARK, MAX_DEPTH, json_items, to_json_value
 from toolgrade._internal.options import require
-from toolgrade._internal.text import short_json
 from toolgrade.errors import InvalidDataError
 from toolgrade.matching.argument_pattern import ONE, ZERO, Ratio, ValuePattern, credit_of, holds_matcher
 from toolgrade.matching.json_compare import ABSENT, AbsentType, json_equal
+from toolgrade.matching.value_text import text_of
 
 MATCHERS: Final[dict[str, type[Matcher]]] = {}
 """The matchers by the name of their JSON form; each class registers itself."""
@@ -88,7 +88,7 @@ class Matcher(ValuePattern):
         return plain
 
     def describe(self) -> str:
-        """Return a short text for messages."""
+        """Return a text for messages, which shorten it."""
         return self.kind.replace("_", " ")
 
 
@@ -176,7 +176,7 @@ def value_text(value: Any) -> str:
         return "the value at its place"
     if isinstance(value, ValuePattern):
         return value.describe()
-    return short_json(to_plain(value))
+    return text_of(value)
 
 
 def set_field(matcher: Matcher, name: str, value: Any) -> None:
@@ -249,4 +249,4 @@ class Exact(ValueMatcher, kind="exact"):
 
     def describe(self) -> str:
         """Return the value."""
-        return short_json(self.value) if self.complete else value_text(self.value)
+        return text_of(self.value) if self.complete else value_text(self.value)

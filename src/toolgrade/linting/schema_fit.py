@@ -39,6 +39,7 @@ from toolgrade.expect import (
 )
 from toolgrade.expect.json_schema import BrokenRule, BrokenSchemaError, Validator, build_validator, violation_text
 from toolgrade.matching.json_compare import ABSENT
+from toolgrade.matching.value_text import value_text
 from toolgrade.result import redact_at_path
 
 _SHALLOW_RULES = frozenset({"type", "required", "additionalProperties", "minItems", "maxItems"})
@@ -141,7 +142,7 @@ def _misfits_of_error(
             yield Misfit((*keys, name), f"the tool does not take {name!r}; {suggestion(name, properties, 'it takes')}")
     else:
         mark = sample.marks.get(keys)
-        value = mark.matcher.describe() if mark else short_json(redact_at_path(error.value, json_path(keys)))
+        value = value_text(mark.matcher, 80) if mark else short_json(redact_at_path(error.value, json_path(keys)))
         yield Misfit(keys, f"{value} {violation_text(error)}")
 
 

@@ -481,7 +481,7 @@ def _answer(case: TestCase) -> list[_Term]:
     credit = answer_credit(expected, _final_answer(case))
     value = quotient(credit.numerator, credit.denominator)
     if isinstance(expected, Matcher):
-        step = f"Answer: compared with {printable(expected.describe())} = {number_text(value)}."
+        step = f"Answer: compared with {display_value(expected, None)} = {number_text(value)}."
     else:
         step = f"Answer: the share of the expected words in the answer = {number_text(value)}."
     if value == 1:

@@ -10,7 +10,7 @@ from toolgrade._internal.text import code_points_note, join_first, number_text, 
 from toolgrade.matching.alignment import Alignment, Denominator, Pair
 from toolgrade.matching.json_compare import ABSENT
 from toolgrade.metrics.called_tools import Undone
-from toolgrade.result import Finding, FindingKind, display_value
+from toolgrade.result import Finding, FindingKind, display_pair, display_value
 
 MOST_FINDINGS = 20
 """Findings that a reason lists; `MetricResult.findings` holds all of them."""
@@ -131,16 +131,13 @@ def _difference_text(kind: FindingKind, path: str, expected: object, called: obj
     where = printable(path)
     if expected is ABSENT:
         return f"{where} was not expected, called with {display_value(called, path)}"
-    expected_text = display_value(expected, path)
     if called is ABSENT:
-        return f"{where} is missing, expected {expected_text}"
-    called_text = display_value(called, path)
+        return f"{where} is missing, expected {display_value(expected, path)}"
+    pair = display_pair(expected, called, path)
     if kind == "wrong_turn":
-        return f"was called in turn {called_text}, expected in turn {expected_text}"
-    if kind == "equal_by_meaning":
-        return f"{where} expected {expected_text}, called with {called_text}: equal by meaning"
-    note = code_points_note(expected_text, called_text)
-    return f"{where} expected {expected_text}, called with {called_text}{note}"
+        return f"was called in turn {pair.called}, expected in turn {pair.expected}"
+    note = ": equal by meaning" if kind == "equal_by_meaning" else pair.note
+    return f"{where} expected {pair.expected}, called with {pair.called}{note}"
 
 
 def _note(expected: str, called: Sequence[str]) -> str:

@@ -12,17 +12,18 @@ from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
+from toolgrade._internal.json import MARK, REDACTED
 from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase, TestCase
 from toolgrade.expect import Alternatives, Plan
-from toolgrade.expect.json_form import expectation_json
+from toolgrade.expect.json_form import expectation_json, read_value
 from toolgrade.matching.alignment import Alignment, Pair
-from toolgrade.matching.argument_pattern import json_of
-from toolgrade.matching.json_compare import ABSENT, Difference
+from toolgrade.matching.argument_pattern import is_pattern
+from toolgrade.matching.json_compare import ABSENT, Difference, has_mark
 from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.report.comparison import CaseChange, CaseGap, CaseLoss, Comparison, MetricComparison
 from toolgrade.report.report import CaseResult, MetricSummary, Report, case_names
 from toolgrade.report.text.phrases import Entry
-from toolgrade.result import Finding, MetricResult, QuestionResult, UnitResult, redact_at_path
+from toolgrade.result import Finding, MetricResult, QuestionResult, UnitResult, redacted_value
 from toolgrade.verdict import Verdict, WrongEnd
 
 Data = TypeVar("Data")
@@ -50,6 +51,7 @@ _FIELDS: Mapping[type, tuple[str, ...]] = {
     Difference: (),
 }
 """The redacted fields of each class."""
+_TUPLES = (Finding, Pair, Difference, WrongEnd)
 _VALUES: Mapping[type, tuple[str, str]] = {
     Finding: ("expected_value", "called_value"),
     Difference: ("expected", "called"),
@@ -72,7 +74,7 @@ def redact_entry(entry: Entry) -> Entry:
 
 
 def redact_content(case: object, redactor: Redactor) -> tuple[AnyCase, Any]:
-    """Return a case with redacted content, and its expectation as redacted JSON.
+    """Return a case with redacted content, and its expectation as redacted JSON with matchers in their own words.
 
     An object that is not a case has no content: it becomes an empty conversation.
     """
@@ -80,10 +82,22 @@ def redact_content(case: object, redactor: Redactor) -> tuple[AnyCase, Any]:
         return redactor.model(case) if isinstance(case, ConversationalTestCase) else _NO_CONTENT, None
     expected: Any = case.expected_tools
     if isinstance(expected, (Plan, Alternatives)):
-        expected = expectation_json(expected)
+        expected = _in_words(redactor(expectation_json(expected)))
     elif expected is not None:
-        expected = [call.to_dict() for call in expected]
-    return redactor.model(_without_repeated_calls(case)), redactor(expected)
+        expected = redactor([call.to_dict() for call in expected])
+    return redactor.model(_without_repeated_calls(case)), expected
+
+
+def _in_words(value: Any) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the redacted JSON of a plan with each matcher in its own words."""
+    if isinstance(value, dict) and MARK in value:
+        matcher = read_value(value)
+        if is_pattern(matcher):
+            return matcher.describe()
+        return REDACTED if has_mark(value) else value
+    if isinstance(value, dict):
+        return {key: _in_words(item) for key, item in value.items()}
+    return list(map(_in_words, value)) if isinstance(value, list) else value
 
 
 def _without_repeated_calls(case: TestCase) -> TestCase:
@@ -125,25 +139,6 @@ def _redacted_fields(value: Any, redactor: Redactor) -> Any:  # noqa: ANN401 - o
     for name in _VALUES.get(type(value), ()):
         path = ".".join(map(str, value.path)) if isinstance(value, Difference) else value.path
         side = getattr(value, name)
-        plain = json_of(side)
-        if plain is not ABSENT:
-            fields[name] = _redacted_parts(side, plain, redact_at_path(plain, path, redactor))
-    return (
-        value._replace(**fields)
-        if isinstance(value, (Finding, Pair, Difference, WrongEnd))
-        else replace(value, **fields)
-    )
-
-
-def _redacted_parts(value: Any, plain: Any, safe: Any) -> Any:  # noqa: ANN401 - a JSON value or a matcher
-    """Return a value with its redacted parts in place of the original ones.
-
-    Matchers inside it stay matchers unless they hold a secret themselves, so that they keep their own wording.
-    """
-    if safe == plain:
-        return value
-    if type(value) is dict and type(safe) is dict:
-        return {key: _redacted_parts(item, plain[key], safe[key]) for key, item in value.items()}
-    if type(value) is list and type(safe) is list:
-        return [_redacted_parts(*parts) for parts in zip(value, plain, safe, strict=True)]
-    return safe
+        if side is not ABSENT:
+            fields[name] = redacted_value(side, path, redactor)
+    return value._replace(**fields) if isinstance(value, _TUPLES) else replace(value, **fields)

@@ -12,21 +12,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-from toolgrade._internal.text import shared_length
+from toolgrade._internal.text import printable, shared_length
 from toolgrade.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase
 from toolgrade.expect.plan import expected_names
 from toolgrade.matching.alignment import Alignment
 from toolgrade.matching.json_compare import ABSENT
+from toolgrade.matching.value_text import text_of
 from toolgrade.report.comparison import CaseChange
 from toolgrade.report.report import CaseResult, Report
-from toolgrade.report.text.phrases import entries_of, one_line, value_text
+from toolgrade.report.text.phrases import entries_of, one_line
 from toolgrade.result import Finding, FindingKind
 
 _LONGEST_NAME = 120
 _LONGEST_EXAMPLE = 60
 _CONTEXT = 16
 """Characters of an example before its first difference."""
-_LONGEST_VALUE = 100_000
 _MOST_TOOLS = 20
 """Tools on one side of the matrix."""
 
@@ -311,7 +311,7 @@ def differing_sides(expected: Any, called: Any) -> tuple[Side, Side]:  # noqa: A
 
     What both begin and end with is cut where there is no room for it.
     """
-    texts = [("" if value is ABSENT else value_text(value, _LONGEST_VALUE)) for value in (expected, called)]
+    texts = [("" if value is ABSENT else printable(text_of(value))) for value in (expected, called)]
     if not all(texts):
         return _whole(texts[0]), _whole(texts[1])
     start = shared_length(*texts)

@@ -16,8 +16,9 @@ from typing import Any
 from toolgrade._internal.text import shorten
 from toolgrade.matching.alignment import Alignment
 from toolgrade.matching.json_compare import ABSENT
+from toolgrade.matching.value_text import pair_text, value_text
 from toolgrade.report.report import CaseResult
-from toolgrade.report.text.phrases import WORDS, one_line, result_word, value_text
+from toolgrade.report.text.phrases import WORDS, one_line, result_word
 from toolgrade.result import Finding, FindingKind, MetricResult, ResultStatus
 
 _MAX_NAME = 60
@@ -129,13 +130,15 @@ def _phrase(finding: Finding) -> str:
     place = (finding.path or "").removeprefix("$").removeprefix(".")
     if place.startswith("input_parameters"):
         place = f"args{place.removeprefix('input_parameters')}"
-    expected, called = _side(finding.expected_value), _side(finding.called_value)
+    expected, called, note = _side(finding.expected_value), _side(finding.called_value), ""
+    if finding.expected_value is not ABSENT and finding.called_value is not ABSENT:
+        expected, called, note = pair_text(finding.expected_value, finding.called_value, _MAX_VALUE, words=0)
     if finding.kind == "missing_argument" and finding.expected_value is not ABSENT:
         text = f"missing, expected {expected}"
     elif finding.kind == "extra_argument":
         text = f"{called}, not expected"
     else:
-        text = _PLACE_PHRASES.get(finding.kind, f"{called}, expected {expected}")
+        text = _PLACE_PHRASES.get(finding.kind, f"{called}, expected {expected}{note}")
     return f"{one_line(place, _MAX_NAME)} {text}".lstrip()
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
-from toolgrade._internal.text import hundredths_text, number_text, percent, plural, printable, short_json, shorten
-from toolgrade.matching.argument_pattern import ValuePattern, json_of
+from toolgrade._internal.text import hundredths_text, number_text, percent, plural, printable, shorten
 from toolgrade.report.comparison import Comparison, MetricComparison
 from toolgrade.report.report import CaseResult, Flaky, MetricSummary, Report, TrialSummary
 from toolgrade.result import MetricResult, ResultStatus
@@ -32,11 +31,6 @@ _LONGEST_LINE = 300
 def one_line(text: str, limit: int = _LONGEST_LINE) -> str:
     """Return a text on one line, shortened, with every character that does not print as an escape."""
     return shorten(printable(text), limit)
-
-
-def value_text(value: Any, limit: int) -> str:  # noqa: ANN401 - a JSON value or a matcher
-    """Return a value as JSON on one line, shortened; a matcher in its own words, in full."""
-    return printable(value.describe()) if isinstance(value, ValuePattern) else short_json(json_of(value), limit)
 
 
 def cases_text(report: Report) -> str:

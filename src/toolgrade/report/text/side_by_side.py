@@ -13,7 +13,8 @@ from toolgrade.expect.plan import expected_names
 from toolgrade.matching.alignment import Alignment, Pair
 from toolgrade.matching.argument_pattern import ValuePattern, fits
 from toolgrade.matching.json_compare import ABSENT, Difference, has_mark
-from toolgrade.report.text.phrases import one_line, value_text
+from toolgrade.matching.value_text import pair_text, value_text
+from toolgrade.report.text.phrases import one_line
 from toolgrade.result import MetricResult
 
 Mark = Literal["same", "differs", "moved", "missing", "unexpected", "detail"]
@@ -104,7 +105,8 @@ def _details(pair: Pair, *, nested: bool, longest: int) -> Iterator[CallRow]:
         place = {"wrong_output": "output", "wrong_type": "type", "wrong_turn": "turn"}.get(difference.kind)
         place = place or one_line(".".join(map(str, difference.path)), _MAX_NAME)
         for expected, called, name in _places(difference, place, nested=nested):
-            yield CallRow("detail", "", _side(expected, name, longest), "", _side(called, name, longest), name)
+            left, right = _sides(expected, called, longest)
+            yield CallRow("detail", "", f"{name}: {left}", "", f"{name}: {right}", name)
     for part in pair.not_compared:
         name = one_line(part, _MAX_NAME)
         yield CallRow("detail", "", name, "", f"{name}: not recorded", name)
@@ -138,5 +140,10 @@ def _differ(expected: Any, called: Any) -> bool:  # noqa: ANN401 - as above
     return not fits(expected, called) and not (isinstance(expected, ValuePattern) and has_mark(called))
 
 
-def _side(value: Any, place: str, longest: int) -> str:  # noqa: ANN401 - a JSON value, a matcher or ABSENT
-    return f"{place}: {'(none)' if value is ABSENT else value_text(value, longest)}"
+def _sides(expected: Any, called: Any, longest: int) -> tuple[str, str]:  # noqa: ANN401 - JSON values, matchers, ABSENT
+    """Return both sides of a detail, with a note if they look alike."""
+    if expected is ABSENT or called is ABSENT:
+        left, right = ("(none)" if value is ABSENT else value_text(value, longest) for value in (expected, called))
+        return left, right
+    pair = pair_text(expected, called, longest)
+    return pair.expected, pair.called + pair.note
