@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from toolgrade._internal.json import is_number
 from toolgrade._internal.options import require
 from toolgrade._internal.text import printable
 from toolgrade._internal.tool_names import first_match
-from toolgrade.cases import TestCase
+from toolgrade.cases import Run, TestCase
 from toolgrade.errors import ConfigurationError, MissingFieldError
 from toolgrade.metrics.base import Details, Measurement, Metric, result_of
 from toolgrade.metrics.called_tools import case_label, check_case, run_notes
 from toolgrade.result import Finding, MetricResult
 
 if TYPE_CHECKING:
-    from toolgrade.cases import Run
     from toolgrade.judge.cost import Price
 
 _UNITS: Final = ("calls", "seconds", "tokens", "cost")
@@ -102,111 +101,61 @@ class BudgetMetric(Metric):
 
     def _measure(self, case: TestCase) -> MetricResult:
         check_case(case, type(self).__name__)
-        spent = {unit: self._spent(unit, case) for unit in self._limits}
-        checked = [
-            _Limit(unit, min(one.amounts), max(one.amounts), self._limits[unit])
-            for unit, one in spent.items()
-            if one.amounts
-        ]
-        unknown = [
-            f"the {unit} of the run are unknown: {one.problem}" for unit, one in spent.items() if not one.amounts
-        ]
-        unknown += [one.uncertainty for one in checked if one.is_uncertain]
-        decided = [one for one in checked if not one.is_uncertain]
+        limits = self._limits
+        spent = {unit: self._spent(unit, case) for unit in limits}
+        known = {unit: amount for unit, amount in spent.items() if not isinstance(amount, str)}
+        unknown = [f"the {unit} of the run are unknown: {spent[unit]}" for unit in spent if unit not in known]
+        scores = {unit: float(amount <= limits[unit]) for unit, amount in known.items()}
         # A limit that is exceeded decides, whatever is unknown beside it.
-        if unknown and not any(one.is_exceeded for one in decided):
+        if unknown and 0.0 not in scores.values():
             raise MissingFieldError(
                 f"{type(self).__name__} cannot check a limit{case_label(case)}: {'; '.join(unknown)}"
             )
+        texts = {unit: _text(unit, amount, limits[unit]) for unit, amount in known.items()}
         details = Details(
-            sums={one.unit: one.sum for one in decided},
-            findings=[Finding("over_budget", f"Over budget: {one.text}.", "") for one in decided if one.is_exceeded],
+            sums={unit: f"{text} = {scores[unit]:g}" for unit, text in texts.items()},
+            findings=[Finding("over_budget", f"Over budget: {texts[unit]}.", "") for unit in texts if not scores[unit]],
             warnings=unknown,
         )
-        scores = {one.unit: float(not one.is_exceeded) for one in decided}
         return result_of(self, Measurement(scores, details, run_notes(case)))
 
-    def _spent(self, unit: str, case: TestCase) -> _Spent:
-        """Return what a case has spent of a unit."""
-        usage = {} if case.run is None else case.run.usage or {}
+    def _spent(self, unit: str, case: TestCase) -> float | str:
+        """Return what a case has spent of a unit, or why that is unknown."""
         if unit == "calls":
-            count = None if case.tools_called is None else len(case.tools_called)
-            return _Spent.of(count, "tools_called is missing")
+            return "tools_called is missing" if case.tools_called is None else len(case.tools_called)
+        run = case.run or Run()
         if unit == "seconds":
-            return _Spent.of(None if case.run is None else case.run.duration, "the duration was not recorded")
-        if unit == "tokens":
-            both = [usage.get(name) for name in _TOKENS]
-            total = usage.get("total_tokens") if None in both else sum(filter(None, both))
-            return _Spent.of(total, "the usage was not recorded")
-        return self._cost(case.run, usage)
+            return "the duration was not recorded" if run.duration is None else run.duration
+        usage = run.usage or {}
+        if unit == "cost" and usage.keys() >= _TOKENS:
+            return self._cost(run.models, usage)
+        if unit == "tokens" and usage.keys() >= _TOKENS:
+            return sum(usage[name] for name in _TOKENS)
+        return usage.get("total_tokens", _NO_USAGE) if unit == "tokens" else _NO_USAGE
 
-    def _cost(self, run: Run | None, usage: Mapping[str, int]) -> _Spent:
-        """Return the costs of the tokens, by the price of each model."""
+    def _cost(self, models: Sequence[str], usage: Mapping[str, int]) -> float | str:
+        """Return the cost of tokens, of several models the end of its range that is nearer to the limit."""
         from toolgrade.judge.cost import cost_of, read_prices  # noqa: PLC0415 - as above
 
-        if run is None or not usage.keys() >= _TOKENS:
-            return _Spent((), "the usage was not recorded")
-        if not run.models:
-            return _Spent((), "the model was not recorded")
-        patterns = {model: first_match(model, self.prices) for model in run.models}
+        patterns = {model: first_match(model, self.prices) for model in models}
         missing = [repr(printable(model)) for model, pattern in patterns.items() if pattern is None]
-        if missing:
-            return _Spent((), f"the price of {' and '.join(missing)} is unknown; give it in prices")
+        if missing or not models:
+            return f"the price of {' and '.join(missing)} is unknown" if missing else "the model was not recorded"
         prices = read_prices({pattern: self.prices[pattern] for pattern in patterns.values() if pattern})
         costs = [cost_of(usage, price) for price in prices.values()]
-        return _Spent(tuple(costs))
+        lowest, highest, limit = min(costs), max(costs), self._limits["cost"]
+        if lowest <= limit < highest:
+            return f"between {lowest:,.6g} and {highest:,.6g}, as it was not recorded which model used which tokens"
+        return highest if highest <= limit else lowest
 
 
 _TOKENS: Final = {"input_tokens", "output_tokens"}
+_NO_USAGE: Final = "the usage was not recorded"
 
 
-class _Spent(NamedTuple):
-    """What may have been spent, one value if it is known; none if it is unknown, with the reason."""
-
-    amounts: tuple[float, ...]
-    problem: str = ""
-
-    @classmethod
-    def of(cls, amount: float | None, problem: str) -> _Spent:
-        """Return an exact value, or the problem that there is none."""
-        return cls((), problem) if amount is None else cls((amount,))
-
-
-class _Limit(NamedTuple):
-    """A limit, and the bounds of what was spent."""
-
-    unit: str
-    lowest: float
-    highest: float
-    limit: float
-
-    @property
-    def is_exceeded(self) -> bool:
-        """Whether more was spent for sure."""
-        return self.lowest > self.limit
-
-    @property
-    def is_uncertain(self) -> bool:
-        """Whether it depends on which of several models used the tokens."""
-        return self.lowest <= self.limit < self.highest
-
-    @property
-    def uncertainty(self) -> str:
-        """Why it is not known whether the limit is exceeded."""
-        bounds = f"between {self.lowest:,.6g} and {self.highest:,.6g}"
-        return f"the {self.unit} is {bounds}, since it was not recorded which model used which tokens"
-
-    @property
-    def text(self) -> str:
-        """What was spent and, over the limit, by how much it is exceeded."""
-        unit = self.unit.removesuffix("s") if self.lowest == 1 else self.unit
-        amount = f"{self.lowest:,.6g} {unit}"
-        if self.is_exceeded:
-            return f"{amount}, {self.lowest - self.limit:,.6g} over the budget of {self.limit:,.6g}"
-        note = "; nothing to check" if not self.lowest else ""
-        return f"{amount}, within the budget of {self.limit:,.6g}{note}"
-
-    @property
-    def sum(self) -> str:
-        """The arithmetic of the score."""
-        return f"{self.text} = {0 if self.is_exceeded else 1}"
+def _text(unit: str, amount: float, limit: float) -> str:
+    """Return what was spent and, over the limit, by how much it is exceeded."""
+    text = f"{amount:,.6g} {unit.removesuffix('s') if amount == 1 else unit}"
+    if amount > limit:
+        return f"{text}, {amount - limit:,.6g} over the budget of {limit:,.6g}"
+    return f"{text}, within the budget of {limit:,.6g}{'' if amount else '; nothing to check'}"
