@@ -20,7 +20,7 @@ import oracles
 from shorthand import align
 from toolgrade import LLMTestCase, TaskSuccessMetric, ToolCall, ToolCallParams, ToolCorrectnessMetric
 from toolgrade._internal.json import REDACTED
-from toolgrade.expect import AnyOf, Contains, Expect, IgnoreCase, Optional, SameMeaning
+from toolgrade.expect import AnyOf, Contains, Expect, IgnoreCase, Optional, Plan, SameMeaning
 from toolgrade.matching.alignment import CallItem
 from toolgrade.matching.json_compare import ABSENT
 
@@ -245,8 +245,8 @@ def test_a_mark_counts_on_neither_side_whatever_compares(hidden: Any, metric: An
     called = ToolCall(name="pay", input_parameters={"to": "Ann", "key": ["x"] if isinstance(hidden, list) else "x"})
     scores: list[float | None] = []
     for to in ("Ann", "Bob"):
-        expected = Expect("pay", {"key": hidden, "to": to})
-        result = metric.measure(LLMTestCase(expected_tools=[expected], tools_called=[called]))
+        expected = Plan([Expect("pay", {"key": hidden, "to": to})])
+        result = metric.measure(LLMTestCase(expected_tools=expected, tools_called=[called]))
         scores.append(result.score)
         assert any("redacted: $.input_parameters.key" in text and "called #1 'pay'" in text for text in result.warnings)
     assert scores == [1, 0]

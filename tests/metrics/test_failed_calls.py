@@ -53,10 +53,8 @@ def test_a_failed_call_that_is_left_out_is_not_called_missing(metric: Any, expec
 
 def test_a_read_that_failed_and_a_call_that_was_refused() -> None:
     """What a person or a policy refused did not fail."""
-    calls: Any = [
-        ToolCall(name="look", execution=TIMEOUT),
-        ToolCall(name="refund", execution={"status": "rejected", "error": "too much"}),
-    ]
+    refused: Any = {"status": "rejected", "error": "too much"}
+    calls = [ToolCall(name="look", execution=TIMEOUT), ToolCall(name="refund", execution=refused)]
     metric = TaskSuccessMetric(effects={"refund": "write", "look": "read"})
     expected = [ToolCall(name="look"), ToolCall(name="refund")]
     result = metric.measure(LLMTestCase(tools_called=calls, expected_tools=expected))
