@@ -24,6 +24,7 @@ from toolgrade.errors import InvalidDataError, MissingFieldError
 from toolgrade.evaluation.files import GoldenSet
 from toolgrade.inputs import Reading
 from toolgrade.redact import DEFAULT
+from toolgrade.verdict import run_end
 
 _COLOURS = {"+": "green", "-": "red"}
 
@@ -44,9 +45,9 @@ def approve(*, file: str, target: str, update: bool, yes: bool, reject_bad_lines
     """Turn recorded cases or runs into goldens that expect the calls they made.
 
     FILE is a file that `toolgrade score` reads; its expectations are ignored. Equal runs become one golden. Secrets are
-    removed, and match any value later. A case is left out, with the reason, if its run did not end well, if it lacks
-    its input or its calls, if arguments of a call are broken or were not recorded, or if another case has the same id,
-    or the same input without an id, and other calls.
+    removed, and match any value later. A run that waits for a person must do so later, too. A case is left out, with
+    the reason, if its run did not end well, if it lacks its input or its calls, if arguments of a call are broken or
+    were not recorded, or if another case has the same id, or the same input without an id, and other calls.
 
     An existing file is changed after its difference was shown and confirmed on a terminal, or with --yes.
 
@@ -125,6 +126,8 @@ def _draft(label: str, case: AnyCase, goldens: GoldenSet | None) -> tuple[_Draft
     fields = {
         name: getattr(case, name) for name in ("id", "available_tools", "tags", "metadata") if getattr(case, name)
     }
+    if run_end(case)[0] == "interrupted":
+        fields["ends"] = "interrupted"
     golden = DEFAULT.model(Golden(input=case.input, **fields))
     return _Draft(label, golden.model_copy(update={"expected_tools": expected})), notes
 

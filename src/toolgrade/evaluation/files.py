@@ -139,9 +139,11 @@ class Tag(NamedTuple):
     ambiguity: str = ""
 
     @property
-    def error(self) -> InvalidDataError:
-        """Why it cannot be measured."""
-        return InvalidDataError("; ".join(map(str, self.problems)), self.problems)
+    def error(self) -> InvalidDataError | None:
+        """Why it cannot be measured, if it cannot."""
+        if self.problems:
+            return InvalidDataError("; ".join(map(str, self.problems)), self.problems)
+        return InvalidDataError(self.ambiguity) if self.ambiguity else None
 
 
 class FileCase(NamedTuple):
@@ -339,10 +341,8 @@ def _file_case(case: AnyCase, name: str, file: int, setup: FileSetup) -> FileCas
 def measure_item(tag: Tag, case: AnyCase, setup: FileSetup) -> tuple[MetricResult, ...]:
     """Return a result of each metric."""
     pairs = zip(setup.metrics, setup.names, strict=True)
-    if tag.problems:
-        return tuple(errored_result(name, metric.threshold, tag.error) for metric, name in pairs)
-    if tag.ambiguity:
-        error = InvalidDataError(tag.ambiguity)
+    error = tag.error
+    if error is not None:
         return tuple(errored_result(name, metric.threshold, error) for metric, name in pairs)
     no_golden = no_golden_of(tag.golden, has_goldens=setup.goldens is not None)
     with setup.error_texts.applied():

@@ -95,10 +95,8 @@ def recorded_source(
 
     async def prepare(unit: CaseKey) -> Sequence[Pending]:
         _, item = recorded[unit]
-        error = item.tag.error if item.tag.problems else None
-        return [
-            Pending(item.case, metrics, error=error, no_golden=no_golden_of(item.tag.golden, has_goldens=has_goldens))
-        ]
+        no_golden = no_golden_of(item.tag.golden, has_goldens=has_goldens)
+        return [Pending(item.case, metrics, error=item.tag.error, no_golden=no_golden)]
 
     return Source({unit.place: item.case for unit, (_, item) in recorded.items()}, prepare, recorded=recorded)
 
