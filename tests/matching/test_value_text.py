@@ -23,6 +23,7 @@ from toolgrade.report.text.side_by_side import rows
 
 #: Long texts of few characters, which have many equal parts.
 texts = st.text('ab." \u00a0\u0430', max_size=12).map(lambda text: text * 20) | st.text(max_size=200)
+LONG = "abc " * 200
 values = twins | st.sampled_from(AWKWARD) | texts | st.lists(texts, max_size=3)
 
 
@@ -30,7 +31,12 @@ values = twins | st.sampled_from(AWKWARD) | texts | st.lists(texts, max_size=3)
 def test_values_that_differ_are_shown_differently(one: Any, other: Any, start: str, limit: int) -> None:
     """However long they are, however late they differ, and by whatever characters."""
     assume(not equal(one, other))
-    for expected, called in ((one, other), ([start, one], [start, other]), (SameMeaning(one), other)):
+    for expected, called in (
+        (one, other),
+        ([start, one, LONG], [start, other, LONG]),
+        ([LONG, one, LONG], [LONG, other, LONG]),
+        (SameMeaning(one), other),
+    ):
         pair = pair_text(expected, called, limit)
 
         assert pair.expected != pair.called
