@@ -215,7 +215,7 @@ def test_totals_are_of_the_given_metrics() -> None:
     metric = ToolCorrectnessMetric()
     changed = results.set_column(results.schema.get_field_index("status"), "status", pa.array(["failed"] * 6))
 
-    with pytest.raises(InvalidDataError, match=r"metrics 'tool_correctness.*' \(threshold 0\.5\), got 'tool_eff"):
+    with pytest.raises(InvalidDataError, match=r"metrics 'tool_correctness.*' \(threshold 0\.5\), got 'budget"):
         totals_of([results], metrics()[:1])
     with pytest.raises(InvalidDataError, match=r"\(threshold 0\.5\), got .* \(threshold 0\.7\)"):
         totals_of([score_batch(pa.table({"case": [GOOD]}), [ToolCorrectnessMetric(threshold=0.7)])], [metric])
