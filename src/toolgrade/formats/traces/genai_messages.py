@@ -11,7 +11,6 @@ reply was dropped may have asked for some.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import partial
 from operator import ge
 from typing import Any
@@ -51,11 +50,8 @@ _MESSAGE_EVENTS = frozenset(f"gen_ai.{role}.message" for role in ("system", "use
 _CONVERSATIONS = names_of(CONVERSATION)
 _EMPTY = frozenset({"", "{}", "[]", "null", "<not serializable>"})
 """Texts that instrumentations write where they have nothing to keep."""
-_SAYS_FAILED = re.compile(r'"(?:status": ?"error"|is_error": ?true)')
-_NAMES_CALLS = re.compile(r'(?:tool|function)[_.]?(?:call|use|name)|_call"', re.IGNORECASE)
-"""Text of a reply that may have calls."""
-_HAS_INVALID_CALLS = re.compile(r'"invalid_tool_calls": ?\[\{')
-"""JSON text of a LangChain message with calls whose arguments are not JSON."""
+_SAYS_MORE = re.compile(r'"status": ?"error"|"is_error": ?true|"invalid_tool_calls": ?\[\{')
+"""Text of what indexed messages lack: failures, and calls of LangChain whose arguments are not JSON."""
 _INDEX = re.compile(r"\.?(\d+)\.")
 
 
@@ -145,14 +141,23 @@ def _completed_by(key: str, messages: list[TraceMessage], span: Span, speaker: S
     calls that LangChain lists separately because their arguments are not JSON. Others lack calls that come with text.
     """
     value = span.attributes.get(key)
-    may_lack_calls = (
-        speaker == "model" == span.kind and span.model_call.stopped_for_tools is not False and not requests_in(messages)
-    )
-    # Parsing every copy is slow, and few messages lack anything.
-    if value is None or is_hidden(value) or not _may_be_incomplete(messages, value, may_lack_calls=may_lack_calls):
+    if value is None or is_hidden(value):
         return messages
-    copy = _messages_at(span, key, speaker) if may_lack_calls else messages_in(value, span.place_of(key), speaker)
+    if speaker == "model" == span.kind and not requests_in(messages):
+        if span.model_call.stopped_for_tools is False:
+            return messages
+        copy = _messages_at(span, key, speaker)  # which warns if it is cut off: it may hold the calls
+    elif _is_complete(messages, value):
+        return messages
+    else:
+        copy = messages_in(value, span.place_of(key), speaker)
     return copy if _is_better(copy, messages) else messages
+
+
+def _is_complete(messages: list[TraceMessage], value: object) -> bool:
+    """Return whether messages lack nothing that another copy may have: to parse all histories twice takes long."""
+    has_all = all(request.arguments is not ABSENT and request.id is not None for request in requests_in(messages))
+    return has_all and not any(map(is_nameless, answers_in(messages))) and not _SAYS_MORE.search(str(value))
 
 
 def _is_better(copy: list[TraceMessage], messages: list[TraceMessage]) -> bool:
@@ -175,24 +180,6 @@ def _content_of(messages: list[TraceMessage]) -> tuple[int, ...]:
         sum(not is_nameless(answer) for answer in answers),
         sum(answer.failed for answer in answers),
     )
-
-
-def _may_be_incomplete(messages: list[TraceMessage], value: object, *, may_lack_calls: bool) -> bool:
-    """Return whether another copy may complete the messages; cheap, so that most texts are never parsed."""
-    if not isinstance(value, str):
-        return may_lack_calls
-    if may_lack_calls and _NAMES_CALLS.search(value):
-        return True
-    if any(request.arguments is ABSENT or request.id is None for request in requests_in(messages)):
-        return True
-    if _HAS_INVALID_CALLS.search(value) or _has_nameless_answer(messages):
-        return True
-    return bool(answers_in(messages)) and _SAYS_FAILED.search(value) is not None
-
-
-def _has_nameless_answer(messages: Iterable[TraceMessage]) -> bool:
-    """Return whether an answer names neither a call nor a tool."""
-    return any(map(is_nameless, answers_in(messages)))
 
 
 def _may_be_equal(call: Request, other: Request) -> bool:
