@@ -194,7 +194,7 @@ def test_fields_of_a_golden_come_first() -> None:
     (case,) = asyncio.run(answered([one], tagged))
 
     assert (case.input, case.expected_output) == ("q", "x")
-    assert (case.required_texts, case.must_end) == (["y"], True)
+    assert (case.required_texts, case.ends) == (["y"], "ok")
     assert (case.tags, case.metadata) == (["golden", "run"], {"a": 2, "b": 1})
     assert [tool.name for tool in case.available_tools or ()] == ["lookup"]
 
