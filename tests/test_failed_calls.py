@@ -177,7 +177,12 @@ WAYS: dict[str, Callable[..., float | None]] = {
 def test_they_hold_for_a_whole_evaluation(way: str, tmp_path: Path) -> None:
     """In every thread, task and process that measures, and not behind it."""
     run = WAYS[way]
-    options = [{}, {"error_texts": "no seats|500"}, {"error_texts": None}, {"text_tools": ["book"]}]
+    options: list[dict[str, Any]] = [
+        {},
+        {"error_texts": "no seats|500"},
+        {"error_texts": None},
+        {"text_tools": ["book"]},
+    ]
     scores = [run(tmp_path, **one) for one in options]
 
     assert scores == pytest.approx([2 / 3, 1 / 3, 1, 1])
@@ -195,11 +200,13 @@ def test_an_assertion_takes_them() -> None:
 
 def test_a_file_of_results_is_resumed_with_the_same_texts(tmp_path: Path) -> None:
     """Other ones would mix two measures."""
-    results, options = tmp_path / "results.jsonl", {"error_texts": "x", "text_tools": ["look"]}
+    results = tmp_path / "results.jsonl"
+    options: dict[str, Any] = {"error_texts": "x", "text_tools": ["look"]}
     evaluate([CASE], [ToolSuccessRate()], results=results, **options)
 
     evaluate([CASE], [ToolSuccessRate()], results=results, resume=True, **options)
-    for other in ({}, {**options, "error_texts": "y"}, {**options, "text_tools": []}):
+    others: list[dict[str, Any]] = [{}, {**options, "error_texts": "y"}, {**options, "text_tools": []}]
+    for other in others:
         with pytest.raises(ConfigurationError, match="error_texts='x', text_tools=\\['look'\\] in the file"):
             evaluate([CASE], [ToolSuccessRate()], results=results, resume=True, **other)
 
