@@ -6,6 +6,7 @@ import asyncio
 import json
 import pickle
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,7 @@ def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
 CASE = LLMTestCase(tools_called=[answered("Error: 500"), answered("no seats"), answered("done")])
 
 
-def _files(folder: Path, processes: int, **options: Any) -> float | None:
+def _files(folder: Path, *, processes: int, **options: Any) -> float | None:
     path = folder / "runs.jsonl"
     large = CASE.model_copy(update={"metadata": {"page": "x" * 1_500_000}})  # two processes are worth it
     path.write_text(f"{large.to_json()}\n" * 6, encoding="utf-8")
@@ -164,11 +165,15 @@ def _async(_folder: Path, **options: Any) -> float | None:
     return asyncio.run(evaluate_async([CASE], [ToolSuccessRate()], **options)).summaries[0].mean
 
 
+def _cases(_folder: Path, **options: Any) -> float | None:
+    return evaluate([CASE], [ToolSuccessRate()], **options).summaries[0].mean
+
+
 WAYS: dict[str, Callable[..., float | None]] = {
-    "cases": lambda _, **options: evaluate([CASE], [ToolSuccessRate()], **options).summaries[0].mean,
+    "cases": _cases,
     "async": _async,
-    "a file": lambda folder, **options: _files(folder, 1, **options),
-    "processes": lambda folder, **options: _files(folder, 2, **options),
+    "a file": partial(_files, processes=1),
+    "processes": partial(_files, processes=2),
     "a batch": _batch,
 }
 
