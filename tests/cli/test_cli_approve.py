@@ -273,6 +273,14 @@ def test_unusable_cases_are_left_out_and_reported(tmp_path: Path) -> None:
     ]
 
 
+def test_a_run_that_waits_for_a_person_is_expected_to_wait(tmp_path: Path) -> None:
+    """Else its own golden would call the next such run broken."""
+    waiting = GOOD.model_copy(update={"status": RunStatus.INTERRUPTED, "run_id": "r2"})
+    _, goldens = approve(tmp_path, waiting.to_test_case(id="r2"), GOOD.to_test_case(id="r1"))
+
+    assert [golden.get("ends") for golden in goldens or []] == ["interrupted", None]
+
+
 def test_without_a_golden_nothing_is_written(tmp_path: Path) -> None:
     """An existing file stays unchanged."""
     (tmp_path / "goldens.jsonl").write_text('{"input": "kept"}\n', encoding="utf-8")

@@ -11,8 +11,8 @@ from toolgrade import (
     TaskSuccessMetric,
     ToolCall,
     ToolCorrectnessMetric,
-    ToolErrorRate,
     ToolPolicyMetric,
+    ToolSuccessRate,
     evaluate,
 )
 from toolgrade.expect import Expect, Forbid, Plan
@@ -73,7 +73,7 @@ def test_a_call_counts_once_in_a_table_whatever_is_wrong_with_it() -> None:
     metrics = [
         ToolCorrectnessMetric(),
         TaskSuccessMetric(effects={"*": "write"}),
-        ToolErrorRate(),
+        ToolSuccessRate(),
         ToolPolicyMetric(denied=["pay"]),
     ]
     names = ["pay", "refund", "other", "mail"]

@@ -135,7 +135,7 @@ def test_findings_describe_matchers_in_text_and_json() -> None:
     plan = Plan([Expect("pay", {"amount": Approx(5, abs=1), "items": [Ignore(), 2], "password": Regex("a+")})])
     result = measured(plan, called, evaluation_params=["input_parameters"])
     assert "$.input_parameters.amount expected about 5 (abs 1), called with 7" in str(result.reason)
-    assert '$.input_parameters.items expected [anything, 2], called with [1]' in str(result.reason)
+    assert "$.input_parameters.items expected [anything, 2], called with [1]" in str(result.reason)
     assert "a+" not in str(result.reason)
     findings = {finding["path"]: finding for finding in result.to_dict()["findings"]}
     assert findings["$.input_parameters.amount"]["expected_value"] == {"$is": "approx", "value": 5, "abs": 1}

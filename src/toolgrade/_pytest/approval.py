@@ -12,6 +12,7 @@ from toolgrade.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase, R
 from toolgrade.errors import ConfigurationError, InvalidDataError, MissingFieldError
 from toolgrade.expect.plan import Alternatives, Expect, Expectation, Forbid, Plan, name_text
 from toolgrade.expect.value_matchers import Ignore
+from toolgrade.failed_calls import looks_failed
 from toolgrade.matching.alignment import Alignment
 from toolgrade.matching.argument_pattern import Template, fits, holds_matcher, is_pattern
 from toolgrade.matching.json_compare import ABSENT, AbsentType, Path, has_mark
@@ -85,7 +86,7 @@ def approve(case: TestCase, redactor: Redactor, old: list[ToolCall] | Expectatio
     notes = [
         f"{call_text(call, index)} {outcome_text(call)}, and is expected all the same"
         for index, call in enumerate(calls)
-        if status_of(call) in UNDONE
+        if status_of(call) in UNDONE or looks_failed(call)
     ]
     bare = [ToolCall(name=call.name, input_parameters=call.arguments) for call in calls]
     safe: Any = redactor.model(LLMTestCase(expected_tools=bare)).expected_tools

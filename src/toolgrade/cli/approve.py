@@ -136,7 +136,8 @@ def _without_conflicts(drafts: Sequence[_Draft]) -> list[_Draft]:
     """Merge the drafts of one input and equal calls; print and leave out those of one golden that differ."""
     groups: dict[tuple[int | None, str, str], list[_Draft]] = {}
     for draft in drafts:
-        content = Golden(input=draft.golden.input, expected_tools=draft.golden.expected_tools).to_json()
+        golden = draft.golden
+        content = Golden(input=golden.input, expected_tools=golden.expected_tools, ends=golden.ends).to_json()
         groups.setdefault((draft.place, draft.golden.input, content), []).append(draft)
     owners: defaultdict[object, set[int]] = defaultdict(set)
     for number, group in enumerate(groups.values()):
