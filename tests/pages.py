@@ -24,9 +24,10 @@ from toolgrade import (
 from toolgrade.calls import Execution, ToolSpec
 from toolgrade.cases import Handoff
 from toolgrade.report import CaseResult, Comparison, MetricSummary, Report, TrialSummary
-from toolgrade.report.comparison import CaseChange, CaseGap, MetricComparison
+from toolgrade.report.comparison import CaseChange, CaseGap, CaseLoss, MetricComparison
 from toolgrade.report.report import Flaky
 from toolgrade.result import Finding, QuestionResult, UnitResult
+from toolgrade.verdict import Gate, Tally, Trial
 
 BEGAN = datetime(2026, 11, 22, 9, 0, tzinfo=timezone.utc)
 ABOUT = {"toolgrade": "0.1.0", "python": "3.12.1", "started_at": "2026-11-22T09:00:00+00:00", "seconds": 2.5}
@@ -273,10 +274,16 @@ def comparison(text: str = "booking-1") -> Comparison:
         warned_a=0,
         warned_b=0,
     )
+    loss = CaseLoss(case=text, occurrence=1, index_a=0, index_b=0, outcome_b="agent_error", reason=text)
+    verdict = Tally.of([Trial(0, "agent_error", text, text)]).verdict(Gate())
     return Comparison(
         cases_a=7,
         cases_b=6,
         in_both=6,
+        verdict_a=verdict,
+        verdict_b=verdict,
+        interrupted_b=False,
+        losses=(loss,),
         only_a=(text,),
         only_b=(),
         metrics=(metric,),

@@ -242,7 +242,10 @@ _case_fields: dict[str, st.SearchStrategy[Any]] = {
 }
 _call_lists = _few(call_fields(0))
 _text_lists = st.lists(st.text(max_size=3), max_size=2)
-_stated: dict[str, st.SearchStrategy[Any]] = {"required_texts": _text_lists, "must_end": st.booleans()}
+_stated: dict[str, st.SearchStrategy[Any]] = {
+    "required_texts": _text_lists,
+    "ends": st.sampled_from(["ok", "interrupted", "any"]),
+}
 _recorded = {"agent_texts": st.none() | _text_lists, "ended": st.sampled_from((None, True, False))}
 _run_fields: dict[str, st.SearchStrategy[Any]] = {
     "input": _texts,

@@ -72,7 +72,7 @@ def run_end(case: object) -> tuple[RunEnd | None, str]:
 
 def is_record_only(run: Run) -> bool:
     """Return whether a run only carries what a record lacks, and says nothing about a run."""
-    return run.model_fields_set <= {"calls", "warnings"}
+    return bool(run.warnings) and run.model_fields_set <= {"calls", "warnings"}
 
 
 def _end_of_run(run: Run) -> tuple[RunEnd | None, str]:
@@ -122,7 +122,7 @@ def outcome_reason(results: Sequence[MetricResult], end: WrongEnd | None) -> str
         return end.why
     for status in (ResultStatus.ERRORED, ResultStatus.SKIPPED):
         for result in results:
-            text = (result.reason or result.error or "").split("\n", 1)[0]
+            text = (result.reason or result.error or "").split("\n", 1)[0].strip()
             if result.status is status and text:
                 return text.removeprefix("Not measured: ").removeprefix("Skipped: ")
     return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -436,7 +437,7 @@ def test_a_regression_speaks_against_b() -> None:
 
 
 def test_cases_lost_by_b_are_a_regression() -> None:
-    """A killed or broken run does not pass; a skipped case does."""
+    """A killed or broken run does not pass, nor does a case that only skipped metrics are left of."""
     efficiency = (ToolEfficiencyMetric(),)
 
     assert failures(scores(a=4, b=4), scores(a=4)) == ("tool_correctness: 1 case passed in A and is not in B",)
@@ -446,12 +447,26 @@ def test_cases_lost_by_b_are_a_regression() -> None:
         "tool_correctness: 1 case passed in A and could not be measured in B",
     )
     assert failures(scores(a=4, b=0), report(case("a", 4), case("b", None))) == ()
-    assert (
-        failures(
-            report(case("a", 4), case("b", 4), metrics=efficiency),
-            report(case("a", 4), case("b", 0), metrics=efficiency),
-        )
-        == ()
+    assert failures(
+        report(case("a", 4), case("b", 4), metrics=efficiency),
+        report(case("a", 4), case("b", 0), metrics=efficiency),
+    ) == ("1 case passed in A and could not be measured in B (b: no call was made.)",)
+
+
+def test_agents_that_break_and_interruptions_are_a_regression() -> None:
+    """Whatever the scores are."""
+    a = scores(a=4, b=4)
+    run = Run(status="error", error="RuntimeError: 401")
+    broken = report(case("a", 4), case("b", 4).model_copy(update={"run": run}))
+    late = report(case("a", 4), case("b", 4).model_copy(update={"ends": "interrupted", "run": Run()}))
+
+    assert failures(a, broken) == ("1 case passed in A and broke the agent in B (b: RuntimeError: 401)",)
+    assert failures(a, late) == (
+        "1 case passed in A and did not end as it must in B (b: the run ended well, and must end with 'interrupted')",
+    )
+    assert failures(broken, a) == failures(broken, broken) == ()
+    assert failures(a, replace(a, interrupted=True)) == (
+        "B is not complete: the evaluation was interrupted after 2 cases",
     )
 
 

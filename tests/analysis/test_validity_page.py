@@ -170,8 +170,8 @@ def test_conversation_in_the_neutral_form() -> None:
     assert [call["changes_state"] for call in run["called"]] == [True, False, True]
     assert failed == [True, False, False]
     assert (case.agent_texts, case.actual_output) == (["Which seat?", "You have 1A."], "You have 1A.")
-    assert (case.required_texts, case.ended, case.must_end) == (["1A"], True, True)
-    assert (bare.agent_texts, bare.required_texts, bare.must_end) == (None, [], False)
+    assert (case.required_texts, case.ended, case.ends) == (["1A"], True, "ok")
+    assert (bare.agent_texts, bare.required_texts, bare.ends) == (None, [], None)
     assert all(call.execution is None for call in bare.tools_called)
     assert runs.peer_case(run, prepared=True) == {
         "called": [["book", {"seat": 1}]],
@@ -194,7 +194,7 @@ def test_sparse_runs(tmp_path: Path) -> None:
     case = runs.case_of(run)
 
     assert runs.data_sets(ROOT, paths) == {"sparse": [run], "sparse'": [run]}
-    assert (case.expected_tools[0].turn, case.ended, case.must_end, case.agent_texts) == (None, None, False, None)
+    assert (case.expected_tools[0].turn, case.ended, case.ends, case.agent_texts) == (None, None, None, None)
     assert runs.peer_case(run, prepared=True) == {"called": [["f", {}]], "expected": [["f", {}]]}
 
 

@@ -27,6 +27,7 @@ def call(name: str, **arguments: Any) -> dict[str, Any]:
 PERFECT = {"id": "perfect", "tools_called": [call("look")], "expected_tools": [call("look")]}
 HALF = {"id": "half", "tools_called": [call("look")], "expected_tools": [call("look"), call("book")]}
 WRONG = {"id": "wrong", "tools_called": [call("wipe")], "expected_tools": [call("look")]}
+BROKEN = {**PERFECT, "id": "broken", "run": {"status": "error", "error": "RuntimeError: 401"}}
 UNKNOWN = {"id": "unknown", "tools_called": [call("look")]}
 ARGUMENTS = {
     "id": "arguments",
@@ -55,29 +56,31 @@ EXIT_CODES = [
     ([HALF], ["--threshold", "0.5"], 0),
     ([HALF], ["--strict"], 1),
     ([HALF], ["--exact"], 1),
-    ([PERFECT, UNKNOWN], [], 0),
+    ([PERFECT, UNKNOWN], [], 1),
     ([UNKNOWN], [], 1),
     ([UNKNOWN], ["--metric=tool-correctness", "--metric=tool-success-rate"], 1),
     ([PERFECT], ["--metric=tool-correctness", "--metric=tool-recovery"], 0),
     ([PERFECT], ["--metric=tool-recovery"], 1),
-    ([PERFECT, HALF], ["--fail-under", "0.75"], 0),
-    ([PERFECT, HALF], ["--fail-under", "0.76"], 1),
-    ([PERFECT, WRONG], ["--fail-under", "0.5"], 0),
-    ([PERFECT, UNKNOWN], ["--fail-under", "0.1"], 1),
-    ([UNKNOWN], ["--fail-under", "0"], 1),
-    ([PERFECT] * 2 + [HALF], ["--fail-under", "0.8333333333"], 0),
-    ([HALF], ["--fail-under", "0.6", "--threshold", "0"], 1),
+    ([PERFECT, WRONG], ["--pass-rate", "0.5"], 0),
+    ([PERFECT, WRONG], ["--pass-rate", "51%"], 1),
+    ([PERFECT, UNKNOWN], ["--pass-rate", "0.1"], 1),
+    ([PERFECT, UNKNOWN], ["--allow-not-measured", "50%"], 0),
+    ([UNKNOWN], ["--allow-not-measured", "1", "--pass-rate", "0"], 1),
+    ([PERFECT, {**WRONG, "id": "perfect"}], ["--per-golden", "0.5"], 0),  # one id: trials of one golden
+    ([PERFECT, BROKEN], [], 1),
+    ([PERFECT, BROKEN], ["--allow-agent-errors", "0.5"], 0),
+    ([PERFECT, {**BROKEN, "ends": "error"}], [], 0),
     ([ARGUMENTS], ["--threshold", "1"], 0),  # names alone are compared by default
-    ([ARGUMENTS], ["--ordered", "--params", "input", "--fail-under", "0.5"], 0),
-    ([ARGUMENTS], ["--ordered", "--params", "name,input", "--fail-under", "0.6"], 1),
-    ([ARGUMENTS], ["--ordered", "--params", "tool,input_parameters", "--fail-under", "0.6"], 1),
+    ([ARGUMENTS], ["--ordered", "--params", "input", "--threshold", "0.5"], 0),
+    ([ARGUMENTS], ["--ordered", "--params", "name,input", "--threshold", "0.6"], 1),
+    ([ARGUMENTS], ["--ordered", "--params", "tool,input_parameters", "--threshold", "0.6"], 1),
     (
         [{**PERFECT, "tools_called": [call("look"), call("b")]}],
         [
             "--metric=tool_correctness",  # as reports print it
             "--metric=tool-success-rate",
             "--denominator=called",
-            "--fail-under=0.9",
+            "--threshold=0.9",
         ],
         1,
     ),
@@ -90,7 +93,7 @@ EXIT_CODES = [
     ids=[f"{' '.join([case['id'] for case in cases] + options)} -> {code}" for cases, options, code in EXIT_CODES],
 )
 def test_exit_code_reports_failed_scores(cases: list[Any], options: list[str], code: int) -> None:
-    """0 or 1 by the cases' threshold; with --fail-under by the means and complete scoring."""
+    """0 if the gate holds, else 1."""
     result = score(lines(*cases), *options)
 
     assert result.exit_code == code, result.output
@@ -99,21 +102,23 @@ def test_exit_code_reports_failed_scores(cases: list[Any], options: list[str], c
 @pytest.mark.parametrize(
     ("cases", "options", "last_line"),
     [
-        ([PERFECT, WRONG, UNKNOWN], [], ""),
+        ([PERFECT], [], ""),
+        ([PERFECT, WRONG, UNKNOWN], [], "failed: 1 of 3 cases failed, 1 could not be measured (unknown: "),
+        ([BROKEN], [], "failed: 1 agent broke in 1 case (broken: RuntimeError: 401)\n"),
         (
             [UNKNOWN, UNKNOWN],
             [],
-            "tool_correctness: no case was scored (2 errors, 0 skipped); the first reason: ToolCorrectnessMetric needs",
+            "failed: 2 of 2 cases could not be measured (unknown (trial 1): ToolCorrectnessMetric",
         ),
         (
             [PERFECT],
             ["--metric=tool-recovery"],
-            "tool_recovery: no case was scored (0 errors, 1 skipped); the first reason: Skipped: the outcome",
+            "failed: 1 of 1 case could not be measured (perfect: the outcome",
         ),
     ],
-    ids=["some-scored", "errors", "skipped"],
+    ids=["passed", "failed", "agent-error", "not-measured", "skipped"],
 )
-def test_the_last_line_says_why_no_case_was_scored(cases: list[Any], options: list[str], last_line: str) -> None:
+def test_one_sentence_says_why_the_gate_does_not_hold(cases: list[Any], options: list[str], last_line: str) -> None:
     """On standard error, so that a report on standard output stays whole."""
     result = score(lines(*cases), *options)
     as_json = score(lines(*cases), *options, "--json", "-")
@@ -133,7 +138,7 @@ def test_the_last_line_says_why_no_case_was_scored(cases: list[Any], options: li
         (["--denominator", "all"], "'all' is not one of"),
         (["--threshold", "1.5"], "1.5 is not in the range 0<=x<=1"),
         (["--threshold", "much"], "'much' is not a valid float"),
-        (["--fail-under", "-0.1"], "-0.1 is not in the range 0<=x<=1"),
+        (["--pass-rate", "-0.1"], "'-0.1' is not a share from 0 to 1, such as 0.02 or 2%"),
         (["--limit", "-1"], "-1 is not in the range x>=0"),
         (["--ordered", "--exact"], "--ordered and --exact cannot be combined"),
         (["--price", "m=1/2"], "--price is an option of budget, which --metric does not name"),
@@ -159,7 +164,8 @@ def test_the_last_line_says_why_no_case_was_scored(cases: list[Any], options: li
         (["--budget", "max_calls=-1"], "max_calls must be a whole number from 0"),
         (["--budget", "max_calls=1.5"], "'1.5' is not a number"),
         (["--budget", "max_seconds=nan"], "max_seconds must be a finite number"),
-        (["--fail-under", "nan"], "nan is not in the range"),
+        (["--pass-rate", "nan"], "'nan' is not a share"),
+        (["--per-golden", "101%"], "'101%' is not a share"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

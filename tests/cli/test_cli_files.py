@@ -26,15 +26,15 @@ def test_several_files_are_one_report(tmp_path: Path) -> None:
 
     done = toolgrade_score("b", "a", "--results", "r", "--no-contents", folder=tmp_path)
 
-    assert (done.code, done.err) == (1, "")
+    assert (done.code, done.err) == (1, "failed: 1 of 4 cases failed\n")
     assert done.out.startswith("2 files: 4 cases, worst first\n")
-    assert " bad       0  FAILED" in done.out
+    assert " bad (trial 1)       0  FAILED" in done.out  # cases of one id are trials
     assert [case.name for case in read_results(tmp_path / "r").cases] == ["good", "good", "good", "bad"]
     assert b"tools_called" not in (tmp_path / "r").read_bytes()
     again = toolgrade_score("b", "a", "--results", "r", folder=tmp_path)
     assert (again.code, "r already exists" in again.err) == (2, True)
-    assert toolgrade_score("a", "b", "--fail-under", "0.75", folder=tmp_path).code == 0
-    assert toolgrade_score("a", "b", "--fail-under", "0.76", folder=tmp_path).code == 1
+    assert toolgrade_score("a", "b", "--pass-rate", "0.5", folder=tmp_path).code == 0
+    assert toolgrade_score("a", "b", "--pass-rate", "0.51", folder=tmp_path).code == 1
 
 
 def test_cases_of_a_cluster_are_trials(tmp_path: Path) -> None:
@@ -77,11 +77,12 @@ def test_a_bad_line_fails_a_run_with_a_minimum(tmp_path: Path) -> None:
     (tmp_path / "a").write_text(json.dumps(GOOD) + '\n{"id": "t')
     write(tmp_path / "b", GOOD)
 
-    done = toolgrade_score("a", "b", "--fail-under", "0.5", folder=tmp_path)
+    done = toolgrade_score("a", "b", "--pass-rate", "0.5", folder=tmp_path)
 
     assert done.err.splitlines() == [
         "warning: a:2: $: a torn line: its writer stopped before its end",
         "warning: 1 line cannot be read; each counts as a case that was not measured",
+        "failed: 1 of 3 cases could not be measured (a:2: $: a torn line: its writer stopped before its end)",
     ]
     assert done.code == 1
 

@@ -18,7 +18,7 @@ from click.testing import Result
 
 from command_runner import RUNNER
 from processes import COMMAND, assert_golden, environment, run_python
-from toolgrade import LLMTestCase, ToolCall, evaluate
+from toolgrade import Gate, LLMTestCase, ToolCall, evaluate
 from toolgrade._internal.atomic_files import write_text
 from toolgrade.cli.main import main
 from toolgrade.metrics import ToolCorrectnessMetric
@@ -238,11 +238,23 @@ def test_a_page_that_cannot_be_opened_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("options", "code"), [([], 0), (["--fail-under", "0.5"], 0), (["--fail-under", "0.51"], 1), (["--md", "-"], 0)]
+    ("options", "code"), [([], 1), (["--pass-rate", "66%"], 0), (["--pass-rate", "67%"], 1), (["--md", "-"], 1)]
 )
-def test_scores_affect_the_exit_code_only_on_request(streamed: Path, options: list[str], code: int) -> None:
-    """Showing results is not a gate by default."""
-    assert run("report", streamed, *options).exit_code == code
+def test_the_exit_code_is_that_of_the_gate(streamed: Path, options: list[str], code: int) -> None:
+    """As of `toolgrade score`, and the sentence stands on standard error."""
+    done = run("report", streamed, *options)
+
+    assert done.exit_code == code
+    assert ("failed: 1 of 3 cases failed" in done.stderr) is bool(code)
+
+
+def test_the_gate_of_the_evaluation_stays(tmp_path: Path) -> None:
+    """Unless the options of the command say otherwise."""
+    path = tmp_path / "results.jsonl"
+    evaluate(CASES, [ToolCorrectnessMetric()], show_progress=False, results=path, gate=Gate(pass_rate=0.5))
+
+    assert run("report", path).exit_code == 0
+    assert run("report", path, "--pass-rate", "1").exit_code == 1
 
 
 def test_incomplete_results_fail_a_gate(streamed: Path, tmp_path: Path) -> None:
@@ -255,11 +267,10 @@ def test_incomplete_results_fail_a_gate(streamed: Path, tmp_path: Path) -> None:
     broken.write_text(report.to_json(), encoding="utf-8")
 
     for path in (interrupted, torn, broken):
-        assert run("report", path, "--fail-under", "0").exit_code == 1
-        assert run("report", path).exit_code == 0
+        assert run("report", path, "--pass-rate", "0").exit_code == 1
     assert "Interrupted: stopped before all cases" in run("report", interrupted).stdout
     assert "warning: " in run("report", torn).stderr
-    assert run("report", streamed, "--fail-under", "0").exit_code == 0
+    assert run("report", streamed, "--pass-rate", "0").exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def test_each_kind_of_app(app: Callable[[str], Any], in_a_loop: bool) -> None:
     case = the_case(report)
     assert (case.input, case.actual_output, case.tags, case.metadata) == ("Hi!", "found ['Hi!']", ["t"], {"k": 1})
     assert the_case(report, 1).expected_output == "found"
-    assert (the_case(report, 1).required_texts, the_case(report, 1).must_end) == (["x"], True)
+    assert (the_case(report, 1).required_texts, the_case(report, 1).ends) == (["x"], "ok")
     assert case.run is not None
     assert case.run.warnings == []
 

@@ -433,7 +433,7 @@ def test_what_the_agent_must_say_and_do() -> None:
         "query": "Book.",
         "expectedResponse": {"$is": "contains_all", "values": ["12A", {"$is": "approx", "value": 120}]},
         "requiredTexts": ["120"],
-        "mustEnd": True,
+        "ends": "ok",
         "agentTexts": ["120 EUR?", "Seat 12A is booked for 120.00 EUR."],
         "ended": True,
         "tools_called": [{"name": "book", "args": {"seat": "12a"}, "turn": 2}],
@@ -443,7 +443,7 @@ def test_what_the_agent_must_say_and_do() -> None:
 
     assert not case.metadata
     assert case.expected_output == ContainsAll("12A", Approx(120))
-    assert (case.required_texts, case.must_end, case.ended) == (["120"], True, True)
+    assert (case.required_texts, case.ends, case.ended) == (["120"], "ok", True)
     assert LLMTestCase.from_json(case.to_json()) == case
     result = TaskSuccessMetric().measure(case)
     assert result.score == 1
@@ -453,9 +453,9 @@ def test_what_the_agent_must_say_and_do() -> None:
 
 def test_wrong_statements_are_named() -> None:
     """Each at its key, a broken matcher at its own place."""
-    wrong = {"query": "x", "expected_response": {"$is": "contain"}, "required_texts": "a", "must_end": "soon"}
+    wrong = {"query": "x", "expected_response": {"$is": "contain"}, "required_texts": "a", "ends": "soon"}
 
-    assert sorted(problems(wrong)) == ["$.expected_response", "$.must_end", "$.required_texts"]
+    assert sorted(problems(wrong)) == ["$.ends", "$.expected_response", "$.required_texts"]
     assert problems({"query": "x", "expected_output": {"$is": "contains"}}) == ["$.expected_output"]
     assert problems({"query": "x", "expected_output": {"text": "a"}}) == ["$.expected_output"]
 

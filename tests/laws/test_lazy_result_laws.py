@@ -96,7 +96,7 @@ def cases(draw: Any) -> dict[str, Any]:
         "available_tools": TOOLS,
         "agent_texts": ["done"],
         "required_texts": draw(st.sampled_from(([], ["done"], ["it costs 3"]))),
-        "must_end": draw(st.booleans()),
+        "ends": draw(st.sampled_from(["ok", None])),
         "run": Run(calls=[ToolCall(**fields) for fields in called], **run),
     }
 

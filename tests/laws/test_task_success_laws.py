@@ -35,7 +35,7 @@ _stated = st.fixed_dictionaries(
     {},
     optional={
         "required_texts": _texts,
-        "must_end": st.booleans(),
+        "ends": st.sampled_from(["ok", "stopped", "any", None]),
         "expected_output": st.lists(_words, min_size=1, max_size=3).map(" ".join),
     },
 )
@@ -85,7 +85,7 @@ def test_parts_are_those_that_the_case_states(case: dict[str, Any]) -> None:
     states = {
         "turns": any(call.turn is not None for call in case["expected_tools"]),
         "required_texts": bool(case.get("required_texts")),
-        "ended": case.get("must_end", False),
+        "ended": case.get("ends") in {"ok", "stopped"},
         "answer": "expected_output" in case,
         "reads": any(call.name in ("look", "find") for call in case["expected_tools"]),
         "forbidden": False,

@@ -8,16 +8,19 @@ import pytest
 
 from toolgrade import (
     ConfigurationError,
+    Golden,
     LLMTestCase,
     MissingFieldError,
     MLLMTestCase,
     ResultStatus,
+    Run,
     ToolCall,
     ToolCallParams,
     ToolCallType,
     ToolCorrectnessMetric,
     evaluate,
 )
+from toolgrade.agents import Conversation
 from toolgrade.matching.alignment import Denominator
 
 MODES: dict[str, dict[str, Any]] = {
@@ -151,7 +154,6 @@ def test_empty_sides_by_any_denominator(
 @pytest.mark.parametrize(
     ("fields", "missing"),
     [
-        pytest.param({"tools_called": []}, "expected_tools", id="expected_tools not given"),
         pytest.param({"expected_tools": []}, "tools_called", id="tools_called not given"),
         pytest.param({"expected_tools": [], "tools_called": None}, "tools_called", id="tools_called is None"),
     ],
@@ -192,3 +194,27 @@ def test_threshold_within_its_tolerance(called: int, expected: int, threshold: f
     """A case passes when score >= threshold - 1e-9."""
     case = LLMTestCase(tools_called=tools("a" * called), expected_tools=tools("a" * expected))
     assert ToolCorrectnessMetric(threshold=threshold).measure(case).passed is passed
+
+
+def test_an_expectation_that_is_missing_skips_the_metric() -> None:
+    """`measure` names the field; `evaluate` skips the metric, unless goldens were to state it."""
+    case = LLMTestCase(id="case 7", tools_called=[])
+    with pytest.raises(
+        MissingFieldError, match=r"needs expected_tools of case 'case 7'; give the calls, or \[\] for none"
+    ):
+        ToolCorrectnessMetric().measure(case)
+    (result,) = evaluate([case], [ToolCorrectnessMetric()], show_progress=False).cases[0].results
+    assert result.status is ResultStatus.SKIPPED
+    assert "needs expected_tools" in str(result.reason)
+
+
+async def _silent(question: str, conversation: Conversation) -> Run:
+    return Run(input=question, conversation_id=conversation.id)
+
+
+def test_a_golden_without_an_expectation_is_not_measured() -> None:
+    """It was given to be compared with."""
+    report = evaluate(goldens=[Golden(input="x")], agent=_silent, metrics=[ToolCorrectnessMetric()])
+    (result,) = report.cases[0].results
+    assert result.status is ResultStatus.ERRORED
+    assert "its golden does not state it" in str(result.error)

@@ -478,7 +478,6 @@ def test_the_end_of_a_recorded_run(run: Run, has_ended: bool) -> None:
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
-        ({}, "expected_tools, expected_output, required_texts or must_end"),
         ({"expected_tools": []}, "tools_called"),
         ({"ends": "ok"}, "ended"),
         ({"required_texts": ["x"]}, "agent_texts or actual_output"),

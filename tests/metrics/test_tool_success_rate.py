@@ -113,7 +113,8 @@ def test_standard_metric_interfaces_work() -> None:
     report = evaluate(cases, [ToolSuccessRate()])
 
     assert [case.results[0].status.value for case in report.cases] == ["scored", "skipped", "errored"]
-    assert_test(cases[1], [ToolSuccessRate()])
+    with pytest.raises(MetricAssertionError, match="no call was made"):
+        assert_test(cases[1], [ToolSuccessRate()])
     with pytest.raises(MetricAssertionError, match=r"tool_success_rate: succeeded: 0 / 1 call = 0 \(failed at 1\)"):
         assert_test(LLMTestCase(tools_called=calls_from("a:error")), [ToolSuccessRate()])
     with pytest.raises(MissingFieldError, match="ToolSuccessRate needs tools_called"):

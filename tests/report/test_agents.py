@@ -194,7 +194,7 @@ def test_junit_has_a_test_case_and_totals_for_each_agent() -> None:
 
     assert '<testcase name="refund (gpt-4o)"' in text
     assert '<testcase name="refund (mini)"' in text
-    assert '<property name="mini: mean" value="0.75" />' in text
+    assert f'<property name="mini: {METRIC.label}: mean" value="0.75" />' in text
 
 
 # The table
@@ -209,6 +209,7 @@ def test_the_text_has_lines_for_each_agent() -> None:
         f"a: {name}: mean 1 over 2 cases; 2 passed, 0 failed (at 1), 0 skipped, 0 errored",
         f"b: {name}: mean 0.75 over 2 cases; 1 passed, 1 failed (at 1), 0 skipped, 0 errored",
         f"b against a: {name}: -0.25 over 2 cases; 1 worse, 0 better, p 1",
+        "failed: 1 of 4 cases failed",
     ]
 
 

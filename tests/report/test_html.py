@@ -236,13 +236,13 @@ def test_the_same_report_gives_the_same_page() -> None:
 
 
 def test_failures_come_first() -> None:
-    """What was not measured, then what failed, then what passed; the lowest score first."""
+    """What failed, then what was not measured, then what passed; the lowest score first."""
     entries = [
         attributes for attributes in Reading(render_html(small_report())).all("details") if "data-v" in attributes
     ]
 
-    assert [entry["data-v"] for entry in entries] == ["error", "failed", "failed", "passed", "passed", "passed"]
-    assert [entry["data-i"] for entry in entries] == ["3", "0", "5", "1", "2", "4"]
+    assert [entry["data-v"] for entry in entries] == ["failed", "failed", "not_measured", "passed", "passed", "passed"]
+    assert [entry["data-i"] for entry in entries] == ["0", "5", "3", "1", "2", "4"]
 
 
 def test_limit_reports_omitted_cases() -> None:
@@ -272,7 +272,7 @@ def test_a_negative_limit_is_refused() -> None:
 @pytest.mark.parametrize(
     ("report", "words"),
     [
-        (Report((), ()), "there were no cases"),
+        (Report((), ()), "there are no cases"),
         (Report(("m",), ()), "There are no cases."),
         (evaluate(CASES[1:3], [METRIC]), "2 cases passed"),
         (evaluate(CASES[3:4], [METRIC]), "1 of 1 case could not be measured"),
@@ -281,7 +281,7 @@ def test_a_negative_limit_is_refused() -> None:
                 ("m",),
                 (CaseResult(0, CASES[1], (MetricResult(metric="m", status=ResultStatus.SKIPPED, threshold=0.5),)),),
             ),
-            "nothing was scored: 1 case skipped",
+            "1 of 1 case could not be measured",
         ),
         (Report(("m",), (CaseResult(0, 7, (judged_result("m"),)),)), "1 of 1 case failed"),  # type: ignore[arg-type]
     ],
@@ -431,10 +431,12 @@ def test_nested_calls_are_shown_to_a_depth() -> None:
     ("cases", "interrupted", "badge"),
     [
         (CASES[1:2], False, '<span class="badge passed">passed</span> 1 case passed'),
-        (CASES[1:2], True, '<span class="badge error">interrupted</span> 1 case passed'),
-        (CASES[0:1], True, '<span class="badge failed">failed</span> 1 of 1 case failed'),
-        ([], True, '<span class="badge error">interrupted</span> there were no cases'),
-        ([], False, '<span class="badge skipped">no verdict</span> there were no cases'),
+        (
+            CASES[1:2],
+            True,
+            '<span class="badge failed">failed</span> the evaluation was interrupted after 1 case',
+        ),
+        ([], False, '<span class="badge failed">failed</span> there are no cases'),
     ],
 )
 def test_interrupted_evaluation_is_never_passed(cases: list[Any], interrupted: bool, badge: str) -> None:
@@ -737,10 +739,10 @@ def test_regressions_come_first_and_are_linked() -> None:
 
 def test_an_error_is_shown_with_its_reason() -> None:
     """Beside its number, in the totals."""
-    page = Reading(render_html(evaluate([LLMTestCase(id="x", tools_called=[])], [ToolCorrectnessMetric()]))).text
+    page = Reading(render_html(evaluate([LLMTestCase(id="x", expected_tools=[])], [ToolCorrectnessMetric()]))).text
     totals = page.partition("Cases are those")[0]
 
-    assert "MissingFieldError: ToolCorrectnessMetric needs expected_tools of case 'x'" in totals
+    assert "MissingFieldError: ToolCorrectnessMetric needs tools_called of case 'x'" in totals
 
 
 def test_details_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

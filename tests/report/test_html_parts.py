@@ -18,7 +18,7 @@ from toolgrade.matching.json_compare import json_equal
 from toolgrade.report import CaseResult
 from toolgrade.report.html.messages import problem_text, timeline, value_text
 from toolgrade.report.html.page import page_template
-from toolgrade.report.html.totals import headline, histogram, segments
+from toolgrade.report.html.totals import histogram, segments
 from toolgrade.report.redaction import redact
 from toolgrade.report.text.side_by_side import CallRow, rows
 
@@ -250,32 +250,15 @@ def test_unmeasured_cases_are_in_no_histogram() -> None:
     assert distribution(scored(None)) is None
 
 
-@pytest.mark.parametrize(
-    ("scores", "expected"),
-    [
-        ((1, 0, None), ("failed", "1 of 3 cases failed, 1 could not be measured")),
-        ((1, None), ("error", "1 of 2 cases could not be measured")),
-        ((1, 1), ("passed", "2 cases passed")),
-        ((), ("skipped", "there were no cases")),
-    ],
-    ids=str,
-)
-def test_the_headline(scores: tuple[float | None, ...], expected: tuple[str, str]) -> None:
-    """One failure fails the report; unmeasured results never pass."""
-    verdict, _, sentence = headline(scored(*scores))
-
-    assert (verdict, sentence) == expected
-
-
 def test_the_bar_of_all_cases_is_full() -> None:
     """Its parts lie side by side and make the whole."""
     parts = segments(scored(1, 1, 0, None))
 
-    assert [tuple(part.values()) for part in parts] == [
-        ("error", 1, 0, 250),
-        ("failed", 1, 250, 250),
-        ("passed", 2, 500, 500),
-        ("skipped", 0, 1000, 0),
+    assert [(part["outcome"], part["amount"], part["at"], part["width"]) for part in parts] == [
+        ("passed", 2, 0, 500),
+        ("failed", 1, 500, 250),
+        ("not_measured", 1, 750, 250),
+        ("agent_error", 0, 1000, 0),
     ]
 
 

@@ -175,10 +175,12 @@ def test_an_interrupted_evaluation_says_so() -> None:
     """Prominently; an interrupted report never passes."""
     text = render_markdown(report(CASES[0], interrupted=True), title="x")
 
-    assert "**Interrupted**: 1 passed, 0 failed, of 1 result of 1 case." in text
+    assert "**Failed**: 1 passed, 0 failed, 0 not measured, 0 agent errors, of 1 case." in text
+    assert "`the evaluation was interrupted after 1 case`" in text
     assert "> **Interrupted: stopped before all cases were measured." in text
-    assert "**Failed**" in render_markdown(report(CASES[1], interrupted=True), title="x")
-    assert "**Passed**: 1 passed, 0 failed, of 1 result of 1 case." in render_markdown(report(CASES[0]), title="x")
+    assert "**Passed**: 1 passed, 0 failed, 0 not measured, 0 agent errors, of 1 case." in render_markdown(
+        report(CASES[0]), title="x"
+    )
 
 
 def test_failures_come_first_and_each_has_its_first_divergence() -> None:
@@ -316,7 +318,7 @@ def test_every_part_can_be_cut() -> None:
 
     assert re.search(r"without \d+ regressions, 1 tool, 300 failures\.", worse)
     assert re.search(r"without \d+ improvements, 300 other results\.", better)
-    assert re.search(r"without \d+ metrics, 50 other results\.", named)
+    assert re.search(r"without \d+ metrics, 50 failures\.", named)
     for text in (worse, better, named):
         assert len(text.encode()) <= 4_000
 

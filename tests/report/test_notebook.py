@@ -33,9 +33,9 @@ def test_rows_have_every_result() -> None:
     assert [row["case"] for row in rows] == ["good", "unknown", "bad 0 <script>alert(0)</script>"]
     assert [row["score"] for row in rows] == [1.0, None, 0.0]
     assert [row["passed"] for row in rows] == [True, None, False]
-    assert [row["status"] for row in rows] == ["scored", "errored", "scored"]
+    assert [row["status"] for row in rows] == ["scored", "skipped", "scored"]
     assert rows[0]["tags"] == ["a"]
-    assert "MissingFieldError" in rows[1]["error"]
+    assert "needs expected_tools" in rows[1]["reason"]
     assert {*map(tuple, rows)} == {tuple(rows[0])}
 
 
@@ -83,7 +83,7 @@ def test_html_fragment_is_escaped() -> None:
     html = report()._repr_html_()
     assert "<script" not in html
     assert "&lt;script&gt;alert(0)&lt;/script&gt;" in html
-    assert "<td>tool_correctness</td><td>0.5</td><td>1</td><td>1</td><td>0</td><td>1</td>" in html
+    assert "<td>tool_correctness</td><td>0.5</td><td>1</td><td>1</td><td>1</td><td>0</td>" in html
     assert "good" not in html
     assert "src=" not in html
 

@@ -76,14 +76,14 @@ def test_without_scores_there_is_no_mean(unmeasured: list[MetricResult]) -> None
     ("results", "passed"),
     [
         ([result(1.0), result(0.5)], True),
-        ([result(1.0), result(skipped=True)], True),
+        ([result(1.0), result(skipped=True)], False),
         ([result(1.0), result(0.4)], False),
         ([result(1.0), result()], False),
     ],
     ids=["all-passed", "one-skipped", "one-failed", "one-errored"],
 )
 def test_a_report_passes_if_nothing_failed(results: list[MetricResult], passed: bool) -> None:
-    """An unmeasured result fails the report, an inapplicable metric does not."""
+    """A case that was not measured fails the report, whether a metric could not or does not apply."""
     assert report(*results).passed is passed
 
 
@@ -101,11 +101,16 @@ def test_the_text_has_one_line_per_metric() -> None:
     """Mean and counts, with singular and plural where they belong."""
     line = "m: mean 0.625 over 2 cases; 1 passed, 1 failed (at 0.5), 1 skipped, 1 errored"
     results = [result(1.0), result(0.25), result(skipped=True), result()]
-    assert str(report(*results)) == line
+    why = "failed: 1 of 4 cases failed, 2 could not be measured"
+    assert str(report(*results)) == f"{line}\n{why}"
     results[-1] = replace(results[-1], error="ValueError: no \n key=sk-abcdefghijklmnopqrstuvwxyz0123456789")
-    assert str(report(*results)) == f"{line}: ValueError: no \\n key={REDACTED}"
+    reason = f"ValueError: no \\n key={REDACTED}"
+    assert str(report(*results)) == f"{line}: {reason}\n{why} (#4: ValueError: no)"
     assert str(report(result(1.0))) == "m: mean 1 over 1 case; 1 passed, 0 failed (at 0.5), 0 skipped, 0 errored"
-    assert str(report(result())) == "m: no score over 0 cases; 0 passed, 0 failed (at 0.5), 0 skipped, 1 errored"
+    assert str(report(result())).splitlines() == [
+        "m: no score over 0 cases; 0 passed, 0 failed (at 0.5), 0 skipped, 1 errored",
+        "failed: 1 of 1 case could not be measured",
+    ]
 
 
 def test_the_mean_is_never_rounded_to_perfect() -> None:
@@ -141,7 +146,7 @@ def test_the_json_form_holds_every_result() -> None:
         }
     ]
     (entry,) = plain["cases"]
-    assert entry.keys() == {"index", "id", "name", "tools", "results"}
+    assert entry.keys() == {"index", "id", "name", "tools", "outcome", "results"}
     assert entry["tools"] == {"called": ["a", "b"], "expected": ["a"]}
     (one,) = entry["results"]
     assert one["parts"] == {"calling": 0, "precision": 0, "recall": 0, "f1": 0}

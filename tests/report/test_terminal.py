@@ -153,7 +153,7 @@ def test_verbose_mode_prints_each_measured_case(capsys: pytest.CaptureFixture[st
 
 
 def test_the_worst_come_first() -> None:
-    """What could not be measured, then by score, then as given; skipped cases last."""
+    """What was not measured, also since no metric applies, then by score, then as given."""
     results = [
         MetricResult(metric="m", status=ResultStatus.SKIPPED, threshold=0.5),
         *(MetricResult(metric="m", status=ResultStatus.SCORED, threshold=0.5, score=s, passed=True) for s in (1, 0.5)),
@@ -164,7 +164,7 @@ def test_the_worst_come_first() -> None:
     cases = [LLMTestCase(id=name) for name in ("skip", "good", "half", "torn", "half-too")]
 
     lines = printed(evaluate(cases, [metric])).split("\n")[2:7]
-    assert [line.split()[0] for line in lines] == ["torn", "half", "half-too", "good", "skip"]
+    assert [line.split()[0] for line in lines] == ["skip", "torn", "half", "half-too", "good"]
 
 
 class _Prepared:
@@ -354,7 +354,7 @@ def test_names_of_agents_are_escaped() -> None:
 def test_quiet_prints_the_totals_alone(width: int) -> None:
     """Like the end of the full report, with only flaky cases."""
     whole, quiet = printed(TRIALS, width=width).split("\n"), printed(TRIALS, width=width, quiet=True).split("\n")
-    start = next(place for place, line in enumerate(quiet) if line.startswith(" Interrupted"))
+    start = next(place for place, line in enumerate(quiet) if line.startswith(" FAILED"))
 
     assert whole[-len(quiet) + start :] == quiet[start:]
     assert "".join(quiet[:start]) == "cases.jsonl: 16 cases (interrupted)"

@@ -335,7 +335,7 @@ class Comparison:
 
 _LOSSES: Final[Mapping[Outcome, str]] = {
     "agent_error": "broke the agent",
-    "failed": "did not end as they must",
+    "failed": "did not end as it must",
     "not_measured": "could not be measured",
 }
 

@@ -42,7 +42,13 @@ def segments(report: Report) -> list[dict[str, Any]]:
         amount = verdict.counts[outcome]
         width = amount / max(verdict.cases, 1) * _WIDTH
         parts.append(
-            {"outcome": outcome, "words": words, "amount": amount, "at": round(at, 1), "width": round(width, 1)}
+            {
+                "outcome": outcome,
+                "words": words + ("s" if outcome == "agent_error" and amount != 1 else ""),
+                "amount": amount,
+                "at": round(at, 1),
+                "width": round(width, 1),
+            }
         )
         at += width
     return parts

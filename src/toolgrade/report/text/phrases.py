@@ -213,15 +213,19 @@ def result_word(result: MetricResult) -> Word:
 
 
 def entry_word(entry: Entry) -> Word:
-    """Return the outcome of a result, or of its case if the run did not end as it must."""
+    """Return the outcome of a result, or of its case if the run did not end as it must, or no metric applies."""
     case, result = entry
-    return result_word(result) if case.wrong_end is None else case.wrong_end.outcome
+    if case.wrong_end is not None:
+        return case.wrong_end.outcome
+    word = result_word(result)
+    is_alone = all(one.status is ResultStatus.SKIPPED for one in case.own_results)
+    return "not_measured" if word == "skipped" and is_alone else word
 
 
 def worst_first(entry: Entry) -> tuple[bool, int, float, int]:
     """Return a sort key: the worst results first; ties by position."""
     case, result = entry
-    return case.wrong_end is None, *severity(result), case.index
+    return case.wrong_end is None, _RANKS.get(entry_word(entry), 1), result.score or 0.0, case.index
 
 
 def severity(result: MetricResult) -> tuple[int, float]:
@@ -236,11 +240,5 @@ def worst_case_first(case: CaseResult) -> tuple[int, float, int]:
 
 
 def is_bad(entry: Entry) -> bool:
-    """Return whether a result keeps its case from passing.
-
-    It is below the threshold or not measured, the run did not end as it must, or no metric applies.
-    """
-    word, (case, _) = entry_word(entry), entry
-    if word == "skipped":
-        return all(result.status is ResultStatus.SKIPPED for result in case.own_results)
-    return word != "passed"
+    """Return whether a result keeps its case from passing."""
+    return entry_word(entry) not in {"passed", "skipped"}
