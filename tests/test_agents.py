@@ -471,7 +471,7 @@ TIMED_OUT = ("stopped", "TimeoutError: no answer within 0.05 s")
 
 @pytest.fixture
 def _short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolgrade.agents.GRACE", 0.01)
+    monkeypatch.setattr("toolgrade.asking.GRACE", 0.01)
     monkeypatch.setattr("toolgrade._internal.sync_bridge.GRACE", 0.01)
 
 

@@ -262,6 +262,7 @@ def test_bad_lines_are_named_and_not_measured(tmp_path: Path) -> None:
     assert scored.err.splitlines() == [
         *(f"warning: {problem}" for problem in problems),
         "warning: 3 lines cannot be read; each counts as a case that was not measured",
+        "failed: 3 of 21 cases could not be measured (line 17: $.tools_called[0].name: expected a string, got 3)",
     ]
     assert (refused.code, refused.out) == (2, "")
     assert refused.err == "error: " + "\n".join([*problems, "nothing was scored", ""])
@@ -273,7 +274,7 @@ def test_ten_of_hundreds_of_bad_lines_are_printed() -> None:
     outcomes = [score(bad), score(lines(PERFECT) + bad)]
 
     assert [outcome.exit_code for outcome in outcomes] == [2, 1]
-    assert [outcome.stderr.count("expected a string, got []") for outcome in outcomes] == [10, 10]
+    assert [outcome.stderr.count("expected a string, got []") for outcome in outcomes] == [10, 11]
     assert outcomes[0].stderr.endswith("\n... and 690 more\nnothing was scored\n")
     assert "\nwarning: ... and 690 more\nwarning: 700 lines cannot be read;" in outcomes[1].stderr
 
@@ -375,7 +376,7 @@ def test_the_report_looks_like_this(tmp_path: Path) -> None:
     )
 
     assert plain.code == both.code == 1
-    assert plain.err == both.err == ""
+    assert plain.err.startswith("failed: 1 of 5 cases failed, 1 could not be measured (unknown: ToolCorrectnessMetric")
     assert_golden("cli-score.txt", plain.out)
     assert_golden("cli-score-two-metrics.txt", both.out)
 
@@ -450,7 +451,7 @@ def test_metrics_of_calls_alone(metric: str, options: list[str], mean: float, co
     (summary,) = json.loads(result.stdout)["metrics"]
 
     assert (summary["mean"], result.exit_code) == (mean, code)
-    assert result.stderr == ""
+    assert result.stderr == ("failed: 1 of 1 case failed\n" if code else "")
 
 
 def test_metrics_of_calls_alone_in_the_terminal() -> None:

@@ -211,5 +211,7 @@ def test_the_console_is_standard_output(capsys: pytest.CaptureFixture[str]) -> N
     print_comparison(compare(report("-"), report("look")), title_a="a", title_b="b")
     out = capsys.readouterr().out
 
-    assert out.startswith("A  a: 1 case\nB  b: 1 case\n1 case in both\n")
+    assert out.startswith(
+        "A  a: 1 case\n   0 passed, 0 failed, 1 not measured, 0 agent errors\nB  b: 1 case\n   1 passed,"
+    )
     assert "tool_correctness: no case has a score in both" in out

@@ -82,7 +82,7 @@ def test_a_bad_line_fails_a_run_with_a_minimum(tmp_path: Path) -> None:
     assert done.err.splitlines() == [
         "warning: a:2: $: a torn line: its writer stopped before its end",
         "warning: 1 line cannot be read; each counts as a case that was not measured",
-        "failed: 1 of 3 cases could not be measured (a:2: $: a torn line: its writer stopped before its end)",
+        "failed: 1 of 3 cases could not be measured (a line 2: $: a torn line: its writer stopped before its end)",
     ]
     assert done.code == 1
 

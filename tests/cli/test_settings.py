@@ -62,7 +62,10 @@ quiet = true
     assert "Mine" in result.stdout
     assert "threshold=0.6" in result.stdout
     assert "tool_success_rate" in result.stdout
-    assert result.stderr == "settings of pyproject.toml: metric, threshold, no-contents, title, quiet\n"
+    assert (
+        result.stderr
+        == "settings of pyproject.toml: metric, threshold, no-contents, title, quiet\nfailed: 1 of 1 case failed\n"
+    )
 
 
 def test_the_command_line_wins() -> None:
@@ -151,10 +154,11 @@ WRONG = {
     "metric = [1]": "tool.toolgrade.metric must be text, got 1",
     "effect = ['x']": "tool.toolgrade.effect is wrong: 'x' needs a tool and its effect, as in 'get_*=read' or "
     "'book=write'",
-    "fail_under = 1\nfail-under = 1": "tool.toolgrade.fail-under is set twice, with '-' and with '_'; "
-    "remove one of them",
+    "pass-rate = '2'": "tool.toolgrade.pass-rate is wrong: '2' is not a share from 0 to 1, such as 0.02 or 2%",
+    "pass-rate = true": "tool.toolgrade.pass-rate must be a share, such as 0.02 or '2%', got True",
+    "pass_rate = 1\npass-rate = 1": "tool.toolgrade.pass-rate is set twice, with '-' and with '_'; remove one of them",
     "score = 1": "tool.toolgrade.score must be a table, got 1",
-    "score.min-runs = 1": "tool.toolgrade.score.min-runs is not a setting; remove it; "
+    "score.nothing-like-it = 1": "tool.toolgrade.score.nothing-like-it is not a setting; remove it; "
     "docs/settings.md lists what can be set",
 }
 

@@ -73,7 +73,18 @@ def test_a_case_of_plain_calls_loads_neither_plans_nor_other_metrics(tmp_path: P
     packages = {".".join(name.split(".")[:2]) for name in modules if name.startswith("toolgrade.")}
     assert packages == {
         f"toolgrade.{name}"
-        for name in ("_internal", "calls", "cases", "errors", "expect", "matching", "metrics", "result")
+        for name in (
+            "_internal",
+            "calls",
+            "cases",
+            "errors",
+            "expect",
+            "failed_calls",
+            "matching",
+            "metrics",
+            "result",
+            "verdict",
+        )
     }
     assert {name for name in modules if name.startswith("toolgrade.expect.")} == {"toolgrade.expect.fields"}
     assert {name for name in modules if name.startswith("toolgrade.metrics.")} == {
@@ -215,7 +226,7 @@ def test_help_has_examples_that_can_be_parsed(name: str, command: click.Command)
         ("ToolCorrectnessMetric", "did you mean 'tool-correctness'?"),
         ("success", "did you mean 'task-success'?"),
         ("efficiency", "did you mean 'tool-efficiency'?"),
-        ("xyz", "the metrics are argument-schema, task-success,"),
+        ("xyz", "the metrics are argument-schema, budget, task-success,"),
     ],
 )
 def test_a_wrong_metric_is_answered_with_the_nearest(tmp_path: Path, name: str, hint: str) -> None:

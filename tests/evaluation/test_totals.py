@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from io import StringIO
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +23,7 @@ from toolgrade.report.junit import render_junit
 from toolgrade.report.markdown import render_markdown
 from toolgrade.report.terminal import print_report
 from toolgrade.result import MetricResult, ResultStatus
+from toolgrade.verdict import OUTCOMES, Gate, outcome_of
 
 SCORES = st.one_of(st.sampled_from([0.0, 1.0, 0.5, 1 / 3, 0.1]), st.floats(0, 1, allow_subnormal=True))
 OTHER_SCORES = st.sampled_from([-1.0, 1.5])
@@ -53,6 +55,7 @@ def totals(rows: Rows) -> Totals:
             metric.add_unscored(one.status.value, one.error, 1)
         else:
             metric.add(one.score, one.passed is True, cluster, 1)
+        metric.outcomes[outcome_of([one], None)] += 1
     return Totals((metric,))
 
 
@@ -87,7 +90,9 @@ def test_a_report_of_totals_equals_that_of_the_cases(rows: Rows) -> None:
         assert (left is None) == (right is None), name
         assert left is None or left == pytest.approx(right, abs=1e-7)
     assert report.case_count == len(rows)
-    assert report.passed == all(one.passed or one.status is ResultStatus.SKIPPED for one, _ in rows)
+    assert report.passed == all(one.passed for one, _ in rows)
+    outcomes = [outcome_of([one], None) for one, _ in rows]
+    assert report.verdict.counts == {outcome: outcomes.count(outcome) for outcome in OUTCOMES}
 
 
 def test_equal_scores_may_be_added_at_once() -> None:
@@ -121,6 +126,15 @@ def test_nothing_and_missing_results_make_no_report() -> None:
         Totals((full, empty)).report()
     with pytest.raises(InvalidDataError, match="finite number, got nan"):
         empty.add(float("nan"), False, None, 1)
+    for outcome in ("unheard of", "failed"):  # in place of the outcome, and besides it
+        wrong = totals([(result(1.0), None)])
+        wrong.metrics[0].outcomes = Counter({"passed": int(outcome == "failed"), outcome: 1})  # type: ignore[dict-item]
+        with pytest.raises(InvalidDataError, match="the outcomes of all cases"):
+            wrong.report()
+    other = totals([(result(0.0), None)]).metrics[0]
+    other.metric = "other"
+    with pytest.raises(InvalidDataError, match="the outcomes of all cases"):
+        Totals((full, other)).report()
 
 
 def test_a_report_of_totals_has_no_single_results() -> None:
@@ -135,7 +149,9 @@ def test_a_report_of_totals_has_no_single_results() -> None:
 
 def test_every_view_shows_the_numbers_and_the_verdict() -> None:
     """Of all cases, whose number each view has; none says that there are no cases."""
-    passing = totals([(result(1.0), None)] * 1233 + [(result(None, is_skipped=True), None)]).report()
+    passing = totals([(result(1.0), None)] * 1233 + [(result(None, is_skipped=True), None)]).report(
+        Gate(not_measured=0.01)
+    )
     failing = totals(
         [(result(1.0), None)] * 1232 + [(result(None, error="ValueError: sk-0123456789abcdefghij0123"), None)]
     )

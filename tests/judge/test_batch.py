@@ -145,7 +145,7 @@ def test_all_agents_run_before_the_batch(tmp_path: Path) -> None:
 
 
 def test_an_agent_that_is_cancelled_holds_up_no_batch(tmp_path: Path) -> None:
-    """The evaluation ends as without batches, and does not wait for its unit."""
+    """Its case is an agent error, and the batch has the others, without waiting for it."""
 
     async def agent(question: str, _conversation: object) -> Run:
         if question == "1":
@@ -153,10 +153,12 @@ def test_an_agent_that_is_cancelled_holds_up_no_batch(tmp_path: Path) -> None:
         return Run(input=question, calls=[ToolCall(name="find")], available_tools=[{"name": "find"}])
 
     goldens = [Golden(input=f"{number}", expected_tools=[ToolCall(name="find")]) for number in range(3)]
-    with FakeOpenAI(answer=yes) as server, judging(server.base_url, tmp_path) as judge:
+    with FakeOpenAI(answer=served(RuleJudge("yes"))) as server, judging(server.base_url, tmp_path) as judge:
         evaluation = evaluate_async(goldens=goldens, agent=agent, metrics=[ToolCorrectnessMetric(judge=judge)])
-        with pytest.raises(asyncio.CancelledError):
-            asyncio.run(asyncio.wait_for(evaluation, 30))
+        report = asyncio.run(asyncio.wait_for(evaluation, 30))
+
+    outcomes = ["passed" if golden.input != "1" else "agent_error" for golden in goldens]
+    assert ([case.outcome for case in report.cases], created(server)) == (outcomes, 1)
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])

@@ -198,7 +198,7 @@ def test_plain(toolgrade):
 
 def test_a_pull_request_is_compared_with_its_base(runner: Runner) -> None:
     """The results of the base branch come from the cache; a regression fails the step only if that is asked for."""
-    options = {"files": "runs.jsonl", "goldens": "goldens.jsonl", "options": "--fail-under=0.5"}
+    options = {"files": "runs.jsonl", "goldens": "goldens.jsonl", "options": "--pass-rate=0.5"}
     assert runner.use(**options).passed
     runner.write("runs.jsonl", RUNS[0], {"id": "look", "tools_called": []})
 

@@ -153,7 +153,7 @@ def test_options_of_the_command_exist() -> None:
     choice = options["--denominator"].type
 
     assert set(named) <= options_of("approve", "score", "convert", "validate", "compare", "report").keys()
-    assert {"--params", "--ordered", "--exact", "--denominator", "--threshold", "--fail-under", "--json"} <= set(named)
+    assert {"--params", "--ordered", "--exact", "--denominator", "--threshold", "--pass-rate", "--json"} <= set(named)
     assert isinstance(choice, click.Choice)
     assert denominators.split("\\|") == list(choice.choices)
 

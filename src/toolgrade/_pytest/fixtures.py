@@ -281,7 +281,8 @@ def difference_text(report: Report, *, width: int = 80, colour: bool = False) ->
 def failure_text(report: Report) -> str:
     """Return where the first result of a report that did not pass first goes wrong, on one line."""
     case, result = next(filter(is_bad, redact(report).results()))
-    return entry_problem(case, result) or one_line(f"{result.metric}: {result.reason or score_text(result)}")
+    problem = entry_problem(case, result).removeprefix("Skipped: ")
+    return problem or one_line(f"{result.metric}: {result.reason or score_text(result)}")
 
 
 def _with_expectations(case: TestCase, file: Path, label: str) -> TestCase:

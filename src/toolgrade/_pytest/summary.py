@@ -43,7 +43,8 @@ def _problem_lines(note: dict[str, Any]) -> Iterator[str]:
     for result, problem in results:
         if not result.passed and (is_skipped or result.status is not ResultStatus.SKIPPED):
             what = "not measured" if result.score is None else f"failed with {number_text(result.score)}"
-            yield f"- {names}  {printable(result.metric)}  {what}{f': {problem}' if problem else ''}"
+            why = problem.removeprefix("Skipped: ")
+            yield f"- {names}  {printable(result.metric)}  {what}{f': {why}' if why else ''}"
 
 
 def golden_lines(notes: Iterable[dict[str, Any]]) -> Iterator[str]:

@@ -7,7 +7,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -21,10 +21,12 @@ from toolgrade.cli.io import exit_on_error, has_bad_lines, stop, warn
 from toolgrade.cli.options import OutputPath, allow_nan_option, reject_option, source_argument
 from toolgrade.dataset import Golden, read_goldens, write_cases
 from toolgrade.errors import InvalidDataError, MissingFieldError
-from toolgrade.evaluation.files import GoldenSet
 from toolgrade.inputs import Reading
 from toolgrade.redact import DEFAULT
 from toolgrade.verdict import run_end
+
+if TYPE_CHECKING:
+    from toolgrade.evaluation.files import GoldenSet
 
 _COLOURS = {"+": "green", "-": "red"}
 
@@ -56,6 +58,8 @@ def approve(*, file: str, target: str, update: bool, yes: bool, reject_bad_lines
     """
     with exit_on_error(file, "nothing was written") as caught:
         cases = read_input(file, Reading(allow_nan=allow_nan), reject_bad_lines=reject_bad_lines)
+    from toolgrade.evaluation.files import GoldenSet  # noqa: PLC0415 - not loaded for --help
+
     with exit_on_error(target, "nothing was written"):
         old = _goldens_in(target, allow_nan=allow_nan)
         drafts = list(_drafts(cases, GoldenSet(old, printable(target), None) if update else None))

@@ -337,7 +337,7 @@ class Totals:
 
         Raises:
             InvalidDataError: There is no result, or the metrics have different numbers of results, so that some are
-                missing.
+                missing, or outcomes of cases are.
         """
         summaries = tuple(metric.summary() for metric in self.metrics)
         amounts = {summary.metric: summary.total for summary in summaries}
@@ -345,9 +345,12 @@ class Totals:
             raise InvalidDataError("totals must have at least one result to be reported, got none")
         if len(set(amounts.values())) > 1:
             raise InvalidDataError(f"each metric must have a result of each case, got {amounts}; add what is missing")
-        return Report(
-            tuple(amounts), (), gate=gate or Gate(), totals=summaries, outcomes=dict(self.metrics[0].outcomes)
-        )
+        outcomes = self.metrics[0].outcomes
+        known = sum(outcomes[outcome] for outcome in OUTCOMES)
+        if known != max(amounts.values()) or any(metric.outcomes != outcomes for metric in self.metrics):
+            listed = {str(metric): dict(metric.outcomes) for metric in self.metrics}
+            raise InvalidDataError(f"results must have the outcomes of all cases, as score_batch returns, got {listed}")
+        return Report(tuple(amounts), (), gate=gate or Gate(), totals=summaries, outcomes=dict(outcomes))
 
 
 @dataclass

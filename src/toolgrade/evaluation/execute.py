@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pydantic import BaseModel
 
 from toolgrade._internal.options import require
-from toolgrade._internal.sync_bridge import require_asyncio
 from toolgrade._internal.text import plural, printable, unique_labels
 from toolgrade.agents import (
     DEFAULT_CONCURRENCY,
@@ -54,7 +53,11 @@ _RESUME = ("missing", "errored", "failed")
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationOptions:
-    """The arguments of `evaluate`; `full` is the number of worst cases by each metric that stay whole, 0 for all."""
+    """The arguments of `evaluate`.
+
+    `full` is the number of worst cases by each metric that stay whole, 0 for all. `no_golden` says what cases lack that
+    state no expectation although they should, as in `unmeasured`.
+    """
 
     test_cases: Iterable[AnyCase] | Files | None = None
     metrics: Sequence[MetricLike] = ()
@@ -79,6 +82,7 @@ class EvaluationOptions:
     gate: Gate | None = None
     show_progress: bool | None = None
     full: int = 0
+    no_golden: str | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -169,6 +173,8 @@ def run_evaluation(options: EvaluationOptions) -> Report:
 async def run_evaluation_async(options: EvaluationOptions) -> Report:
     """Do what `evaluate_async` does."""
     import asyncio  # noqa: PLC0415 - evaluation of files needs no event loop
+
+    from toolgrade._internal.sync_bridge import require_asyncio  # noqa: PLC0415 - likewise
 
     require_asyncio("evaluate_async")
     with _begun(options, is_async=True) as running:
@@ -316,7 +322,7 @@ def _source(options: EvaluationOptions, metrics: Sequence[MetricLike]) -> Source
     cases = listed_cases(options.test_cases)
     if not cases:
         raise ConfigurationError("test_cases must have at least one case, got none")
-    return session.case_source(cases, metrics)
+    return session.case_source(cases, metrics, options.no_golden)
 
 
 def _read_files(

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from toolgrade._internal.sync_bridge import call_in_thread, is_async, run_interruptible
 from toolgrade._internal.text import unique_labels
-from toolgrade.agents import AgentCallable, run_golden
+from toolgrade.agents import AgentCallable
+from toolgrade.asking import run_golden
 from toolgrade.cases import AnyCase
 from toolgrade.dataset import Golden
 from toolgrade.evaluation.builder import ReportBuilder
@@ -60,7 +61,8 @@ class Source:
 
     `items` are the cases or goldens, and `agents` the names of the agents, or only `None`. `prepare` returns what to
     measure for a unit; for a golden, it runs the agent first. `runs_agent` says whether it does. `recorded` has the
-    units of the cases of files, in order, with the place of the first case of their golden or cluster.
+    units of the cases of files, in order, with the place of the first case of their golden or cluster. `no_golden` is
+    that of all cases that exist already, as in `unmeasured`.
     """
 
     items: Mapping[int, Any] | Sequence[Any]
@@ -68,6 +70,7 @@ class Source:
     runs_agent: bool = True
     agents: Sequence[str | None] = (None,)
     recorded: Mapping[CaseKey, tuple[int | None, FileCase]] | None = None
+    no_golden: str | None = None
 
     def units(self, trials: int | None) -> list[CaseKey]:
         """Return what is measured: of goldens the first trial of each, then the second of each, and so on."""
@@ -78,13 +81,13 @@ class Source:
         return [CaseKey(place, trial, agent) for trial, agent, place in product(numbers, self.agents, places)]
 
 
-def case_source(cases: Sequence[AnyCase], metrics: Sequence[MetricLike]) -> Source:
-    """Return the source of cases that exist already."""
+def case_source(cases: Sequence[AnyCase], metrics: Sequence[MetricLike], no_golden: str | None = None) -> Source:
+    """Return the source of cases that exist already; `no_golden` as in `unmeasured`."""
 
     async def prepare(unit: CaseKey) -> Sequence[Pending]:
-        return [Pending(cases[unit.place], metrics)]
+        return [Pending(cases[unit.place], metrics, no_golden=no_golden)]
 
-    return Source(cases, prepare, runs_agent=False)
+    return Source(cases, prepare, runs_agent=False, no_golden=no_golden)
 
 
 def recorded_source(
@@ -186,8 +189,10 @@ class Session:
         immediate = [index for index, metric in enumerate(self.metrics) if not waits(metric)]
         is_complete = len(immediate) == len(self.metrics)
         for unit in self.remaining:
-            pending = Pending(self.source.items[unit.place], self.metrics)
-            results = {index: measure_in_thread(self.metrics[index], pending.case) for index in immediate}
+            pending = Pending(self.source.items[unit.place], self.metrics, no_golden=self.source.no_golden)
+            results = {
+                index: measure_in_thread(self.metrics[index], pending.case, pending.no_golden) for index in immediate
+            }
             if is_complete:
                 self._store(unit, [self._row(unit, pending, results)])
             else:

@@ -43,7 +43,7 @@ _TASK = (
     "other. Calls asked at once did not know each other's results."
 )
 
-_QUESTIONS: Final[dict[Criterion, str]] = {
+QUESTIONS: Final[dict[Criterion, str]] = {
     "tool_selection": (
         'Was it right to call this tool, at this point? The call is "call" in the record. '
         "yes: the call serves the request, and no other available tool serves that step clearly better. "
@@ -70,6 +70,7 @@ _QUESTIONS: Final[dict[Criterion, str]] = {
         "user is enough where the agent could not go on without an answer."
     ),
 }
+"""The question of each criterion; it stands in the system message, and again at the end of the user's."""
 
 _REPLY = (
     "Reply with one JSON object and nothing else, with these keys in this order:\n"
@@ -89,7 +90,7 @@ _REMINDER = (
 
 def prompt_for(criterion: Criterion, evidence: QuestionEvidence, *, sample: int = 0) -> Prompt:
     """Return the prompt for one question about some evidence; `sample` counts from 0 where it is asked repeatedly."""
-    question = _QUESTIONS[criterion]
+    question = QUESTIONS[criterion]
     nonce = secrets.token_hex(8)  # text in the record cannot contain a marker that is drawn only now
     record = f"<record-{nonce}>\n{enclosed(evidence.document)}\n</record-{nonce}>"
     task = _TASK.format(nonce=nonce)

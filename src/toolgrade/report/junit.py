@@ -12,6 +12,7 @@ from math import fsum
 from xml.etree import ElementTree as ET
 
 from toolgrade._internal.text import unique_labels
+from toolgrade.errors import InvalidDataError
 from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.report.redaction import redact
 from toolgrade.report.report import CaseResult, MetricSummary, Report, TrialSummary
@@ -48,6 +49,9 @@ def render_junit(report: Report, *, title: str, redactor: Redactor = DEFAULT) ->
         title: A name, such as that of a file.
         redactor: Redacts values and texts.
 
+    Raises:
+        InvalidDataError: This is a report of totals, which has no single cases.
+
     Example:
         >>> from xml.etree import ElementTree
         >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
@@ -59,7 +63,10 @@ def render_junit(report: Report, *, title: str, redactor: Redactor = DEFAULT) ->
         weather - e1 get_weather: not called
     """
     report = redact(report, redactor)
-    cases = [case for case in report.cases if case.own_results]
+    if report.totals:
+        raise InvalidDataError("a report of totals has no single cases, and a file without failures would look passed")
+    # An answer whose components alone have metrics is no test, unless its app broke.
+    cases = [case for case in report.cases if case.own_results or case.wrong_end is not None]
     title = one_line(redact(title, redactor), _MAX_NAME)
     root = ET.Element("testsuites", {"name": title, **_counts(cases)})
     root.attrib.update(_time([report.about.get("seconds")]))

@@ -465,6 +465,7 @@ class Report:
         >>> report = evaluate([paris, rome], [ToolCorrectnessMetric()])
         >>> print(report)
         tool_correctness: mean 0.5 over 2 cases; 1 passed, 1 failed (at 0.5), 0 skipped, 0 errored
+        failed: 1 of 2 cases failed
         >>> [case.name for case, result in report.results() if not result.passed]
         ['rome']
     """

@@ -19,7 +19,7 @@ from typing import TypeVar
 from unittest import SkipTest
 
 from toolgrade._internal.message_content import hash_images
-from toolgrade.agents import run_golden
+from toolgrade.asking import run_golden
 from toolgrade.calls import CallStatus
 from toolgrade.capture import conversations
 from toolgrade.cases import LLMTestCase, MLLMImage, Run, RunStatus

@@ -71,10 +71,10 @@ def test_the_config_counts_before_the_metadata() -> None:
 
 
 def test_several_metrics_are_components() -> None:
-    """All must pass; what was not measured has no named score."""
+    """All must pass; what was skipped beside a score has no named score, and plays no part in the mean."""
     result = assertion(METRIC, ToolSuccessRate())("It is 3.", {"config": EXPECTED})
 
-    assert (result["pass"], result["score"]) == (False, 0.5)
+    assert (result["pass"], result["score"]) == (False, 0)
     assert [(part["pass"], part["score"]) for part in result["componentResults"]] == [(False, 0.0), (True, 1.0)]
     assert result["namedScores"] == {METRIC.label: 0.0}
     assert result["reason"].startswith(f"{METRIC.label}: 1 call expected, none made = 0")
@@ -85,9 +85,20 @@ def test_what_was_not_measured_fails() -> None:
     result = assertion(METRIC)([CALL], {})
 
     assert (result["pass"], result["score"], result["namedScores"]) == (False, 0, {})
-    assert result["reason"].startswith("Not measured: MissingFieldError")
+    assert result["reason"].startswith("Not measured: MissingExpectationError")
+    assert "the reference does not state it" in result["reason"]
     unread = assertion(METRIC)({"messages": 3}, {"config": EXPECTED})
     assert unread["reason"].startswith("Not measured: InvalidDataError")
+
+
+def test_what_was_only_skipped_fails() -> None:
+    """As a case that no metric applies to has not passed; beside a metric that was measured it does no harm."""
+    result = assertion(ToolSuccessRate())("It is 3.", {"config": EXPECTED})
+    assert (result["pass"], result["score"], result["namedScores"]) == (False, 0, {})
+    assert result["reason"].startswith("Skipped: ")
+
+    beside = assertion(METRIC, ToolSuccessRate())("It is 3.", {"config": {"expected_tools": []}})
+    assert (beside["pass"], beside["score"], beside["namedScores"]) == (True, 1, {METRIC.label: 1.0})
 
 
 def test_reasons_may_be_off() -> None:

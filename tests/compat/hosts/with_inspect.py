@@ -149,7 +149,7 @@ def test_a_sample_without_a_score_is_unscored() -> None:
 
     assert math.isnan(unscored.value)
     assert unscored.reason == "scoring_failed"
-    assert unscored.explanation.startswith("Not measured: MissingFieldError")
+    assert unscored.explanation.startswith("Not measured: MissingExpectationError")
     assert log.results.scores[0].metrics["mean"].value == 1
     assert (log.results.scores[0].scored_samples, log.results.scores[0].unscored_samples) == (1, 1)
 

@@ -51,7 +51,7 @@ def test_items_without_a_score_are_not_zero() -> None:
     failed, skipped = experiment({"tools_called": []}, evaluator(METRIC, ToolSuccessRate()), metadata={})
 
     assert (failed.value, failed.data_type) == ("not measured", "CATEGORICAL")
-    assert failed.comment.startswith("Not measured: MissingFieldError")
+    assert failed.comment.startswith("Not measured: MissingExpectationError")
     assert (skipped.value, skipped.data_type) == ("skipped", "CATEGORICAL")
     (unread,) = experiment({}, evaluator(METRIC), metadata={})
     assert unread.value == "not measured"

@@ -53,7 +53,7 @@ def test_examples_without_a_score_are_not_zero() -> None:
     assert "score" not in failed.result
     assert "score" not in skipped.result
     assert (failed.result["label"], skipped.result["label"]) == ("not measured", "skipped")
-    assert failed.result["explanation"].startswith("Not measured: MissingFieldError")
+    assert failed.result["explanation"].startswith("Not measured: MissingExpectationError")
     (unread,) = experiment({}, evaluator(METRIC))
     assert "do not contain the called tools" in unread.result["explanation"]
 

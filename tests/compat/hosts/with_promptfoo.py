@@ -87,4 +87,4 @@ def test_a_test_without_expected_calls_fails(tmp_path: Path) -> None:
     (result,) = evaluated(tmp_path / "config.json", tmp_path, "Done.")
 
     assert (result["success"], result["namedScores"]) == (False, {})
-    assert result["gradingResult"]["reason"].startswith("Not measured: MissingFieldError")
+    assert result["gradingResult"]["reason"].startswith("Not measured: MissingExpectationError")

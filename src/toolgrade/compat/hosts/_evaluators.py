@@ -13,11 +13,12 @@ from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import unique_labels
 from toolgrade.cases import AnyCase, LLMTestCase, Run
 from toolgrade.errors import InvalidDataError, ToolgradeError
+from toolgrade.evaluation.execute import EvaluationOptions, run_evaluation, run_evaluation_async
 from toolgrade.evaluation.measuring import checked_metrics
-from toolgrade.evaluation.run import evaluate, evaluate_async
 from toolgrade.formats import case_from_record, read
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import Redactor
+from toolgrade.report import Report
 from toolgrade.result import MetricResult, ResultStatus
 
 _INPUT = ("input", "query", "question")
@@ -25,6 +26,7 @@ _TOOLS = ("available_tools",)
 _CALLED = ("tools_called", "agent_trajectory")
 _OUTPUT = ("actual_output", "generated_response")
 _EXPECTED = ("expected_tools", "expected_agent_trajectory", "expected_output", "expected_response")
+_NO_EXPECTATION = "the reference does not state it"
 _CASE_FIELDS = ("input", "actual_output", "expected_tools", "expected_output", "available_tools")
 
 
@@ -34,6 +36,7 @@ class Feedback:
 
     `score` is in [0, 1]; `score` and `passed` are `None` for a case without a score. `comment` is the reason, or why
     there is no score; `None` if reasons are switched off. `failed` says that an error prevented the measurement.
+    It does where the case states no expectation that the metric needs, as the runner has a reference for each case.
     `result` is the result of the metric as JSON values; empty if no case could be read.
     """
 
@@ -60,7 +63,7 @@ class HostMetrics:
             case = self.to_case(*parts)
         except ToolgradeError as error:
             return self._failed(error)
-        return self._feedback_on(evaluate([case], self.metrics, show_progress=False).cases[0].results)
+        return self._feedback_on(run_evaluation(self._options(case)))
 
     async def feedback_async(self, *parts: object) -> list[Feedback]:
         """Do what `feedback` does, inside a running event loop."""
@@ -68,14 +71,20 @@ class HostMetrics:
             case = self.to_case(*parts)
         except ToolgradeError as error:
             return self._failed(error)
-        report = await evaluate_async([case], self.metrics, show_progress=False)
-        return self._feedback_on(report.cases[0].results)
+        return self._feedback_on(await run_evaluation_async(self._options(case)))
+
+    def _options(self, case: AnyCase) -> EvaluationOptions:
+        # Nothing is skipped silently because the key of the expectation is misspelt.
+        return EvaluationOptions(
+            test_cases=[case], metrics=self.metrics, no_golden=_NO_EXPECTATION, show_progress=False
+        )
 
     def _failed(self, error: ToolgradeError) -> list[Feedback]:
         comment = str(self.redactor(f"Not measured: {type(error).__name__}: {error}"))
         return [Feedback(name, comment=comment, failed=True) for name in self.names]
 
-    def _feedback_on(self, results: Iterable[MetricResult]) -> list[Feedback]:
+    def _feedback_on(self, report: Report) -> list[Feedback]:
+        results = report.cases[0].results
         return [feedback_of(result, name, self.redactor) for result, name in zip(results, self.names, strict=True)]
 
 

@@ -38,9 +38,10 @@ def assertion(
 ) -> Callable[[Any, dict[str, Any]], dict[str, Any]]:
     """Return the function `get_assert` of a Python assertion of promptfoo.
 
-    It returns whether every metric passed, the mean of the scores, the reasons, and the score of each metric as a named
-    score. promptfoo has no assertion without a score: a metric that was skipped passes with 1, one that could not
-    measure fails with 0, and neither has a named score.
+    It returns whether the case passed, the mean of the scores, the reasons, and the score of each metric as a named
+    score. promptfoo has no assertion without a score: a metric that could not measure fails with 0, and one that was
+    skipped passes and is left out of the mean, but fails with 0 if no other metric of the assertion was measured.
+    Neither has a named score.
 
     Args:
         metrics: The metrics.
@@ -66,10 +67,11 @@ def assertion(
 
     def get_assert(output: Any, context: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - what a provider returned
         entries = host.feedback(output, context)
-        parts = [_part(entry) for entry in entries]
+        counted = [entry for entry in entries if entry.score is not None or entry.failed]
+        parts = [_part(entry, skipped_passes=bool(counted)) for entry in entries]
         result = {
             "pass": all(part["pass"] for part in parts),
-            "score": sum(part["score"] for part in parts) / len(parts),
+            "score": sum(entry.score or 0.0 for entry in counted) / max(len(counted), 1),
             "reason": parts[0]["reason"] if len(parts) == 1 else "\n".join(map(_line, entries, parts)),
             "namedScores": {entry.name: float(entry.score) for entry in entries if entry.score is not None},
         }
@@ -78,10 +80,11 @@ def assertion(
     return get_assert
 
 
-def _part(feedback: Feedback) -> dict[str, Any]:
+def _part(feedback: Feedback, *, skipped_passes: bool) -> dict[str, Any]:
     """Return feedback as a result of promptfoo."""
     if feedback.score is None:
-        return {"pass": not feedback.failed, "score": float(not feedback.failed), "reason": feedback.comment}
+        passed = skipped_passes and not feedback.failed
+        return {"pass": passed, "score": float(passed), "reason": feedback.comment}
     return {"pass": feedback.passed, "score": float(feedback.score), "reason": feedback.comment or ""}
 
 

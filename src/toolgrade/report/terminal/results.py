@@ -86,6 +86,7 @@ def print_report(
         >>> case = LLMTestCase(id="weather", tools_called=[], expected_tools=[ToolCall(name="get_weather")])
         >>> print_report(evaluate([case], [ToolCorrectnessMetric()]), title="Weather agent", quiet=True)
         Weather agent: 1 case
+         FAILED: 0 passed, 1 failed, 0 not measured, 0 agent errors
          metric                                   mean  passed  failed  skipped  errors
          tool_correctness (threshold=0.5)            0       0       1        0       0
         <BLANKLINE>
