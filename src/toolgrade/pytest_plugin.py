@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest.junitxml import xml_key
 
 if TYPE_CHECKING:
     from toolgrade._pytest.fixtures import Checks, GoldenChecks, Note
@@ -245,11 +246,17 @@ class _Summary:
         self._config = config
         self._target = target
         self._unsorted: list[dict[str, Any]] = []
+        self._repeated: list[Any] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Collect the results of a test, unless it is run again."""
         text = getattr(report, "toolgrade_notes", None)
-        if text is not None and str(report.outcome) != "rerun":
+        if text is None:
+            return
+        xml = self._config.stash.get(xml_key, None)
+        if str(report.outcome) == "rerun":
+            self._repeated += [] if xml is None else [xml.node_reporter(report)]
+        else:
             self._unsorted.extend({"test": report.nodeid, **note} for note in json.loads(text))
 
     @property
@@ -257,8 +264,12 @@ class _Summary:
         """The results by test, in an order that does not depend on the speed of processes."""
         return sorted(self._unsorted, key=lambda note: note["test"])
 
+    @pytest.hookimpl(tryfirst=True)  # before the file of JUnit XML is written
     def pytest_sessionfinish(self) -> None:
-        """Write the report, if requested."""
+        """Write the report, if requested; take attempts that were run again out of JUnit XML: they look passed there."""
+        xml = self._config.stash.get(xml_key, None)
+        if xml is not None:
+            xml.node_reporters_ordered[:] = [one for one in xml.node_reporters_ordered if one not in self._repeated]
         if self._target is not None:
             from toolgrade._pytest.summary import report_json
 

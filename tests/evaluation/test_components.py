@@ -363,7 +363,7 @@ def test_components_of_one_name_are_distinguished() -> None:
 
 
 def test_a_component_that_cannot_be_measured() -> None:
-    """A failed result that names the missing field, as for any case."""
+    """It states no expectation, as for any case, and so the answer has not passed."""
 
     @observe(metrics=[METRIC])
     def inner() -> None:
@@ -375,8 +375,9 @@ def test_a_component_that_cannot_be_measured() -> None:
 
     report = evaluate(goldens=[Golden(input="a", expected_tools=[])], observed_callback=app)
 
-    assert report.cases[0].results[0].status.value == "errored"
+    assert report.cases[0].results[0].status.value == "skipped"
     assert "expected_tools" in (report.cases[0].results[0].reason or "")
+    assert (report.passed, report.verdict.counts["not_measured"]) == (False, 1)
 
 
 def test_available_tools_of_a_golden() -> None:

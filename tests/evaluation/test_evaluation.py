@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from strategies import case_fields
 from toolgrade import (
+    BudgetMetric,
     ConfigurationError,
     ConversationalTestCase,
     LLMTestCase,
@@ -24,6 +25,7 @@ from toolgrade import (
     evaluate,
     evaluate_async,
 )
+from toolgrade.errors import MissingExpectationError, MissingFieldError
 from toolgrade.report.terminal import print_report
 from toolgrade.report.terminal.console import make_console
 
@@ -107,8 +109,8 @@ def test_every_case_is_measured_by_every_metric(driver: Driver) -> None:
 
 
 def test_a_case_that_cannot_be_measured_does_not_lose_the_others(driver: Driver) -> None:
-    """It becomes a failed result that names the field, without a score."""
-    report = driver([case("a", "a"), case("a", None, id="seven"), case("a", "a")], [ToolCorrectnessMetric()])
+    """It becomes a result that names the field, without a score."""
+    report = driver([case("a", "a"), case(None, "a", id="seven"), case("a", "a")], [ToolCorrectnessMetric()])
 
     first, second, third = (entry.results[0] for entry in report.cases)
     assert first.passed
@@ -117,10 +119,24 @@ def test_a_case_that_cannot_be_measured_does_not_lose_the_others(driver: Driver)
     assert second.score is None
     assert second.passed is None
     assert second.reason == (
-        "Not measured: ToolCorrectnessMetric needs expected_tools of case 'seven'; give the calls, or [] for none"
+        "Not measured: ToolCorrectnessMetric needs tools_called of case 'seven'; give the calls, or [] for none"
     )
     assert second.error is not None
     assert second.error.startswith("MissingFieldError: ")
+
+
+def test_a_case_that_states_no_expectation_is_skipped(driver: Driver) -> None:
+    """It is not measured, unless another metric applies."""
+    cases = [case("a", "a"), case("a", None, id="seven")]
+    alone, beside = (driver(cases, [ToolCorrectnessMetric(), *more]) for more in ([], [BudgetMetric(max_calls=1)]))
+
+    result = alone.cases[1].results[0]
+    assert (result.status, result.error) == (ResultStatus.SKIPPED, None)
+    assert result.reason == (
+        "Skipped: ToolCorrectnessMetric needs expected_tools of case 'seven'; give the calls, or [] for none"
+    )
+    assert ([one.outcome for one in alone.cases], alone.passed) == (["passed", "not_measured"], False)
+    assert ([one.outcome for one in beside.cases], beside.passed) == (["passed", "passed"], True)
 
 
 @pytest.mark.parametrize(
@@ -263,9 +279,19 @@ def test_a_report_is_the_sum_of_its_measurements(cases: list[LLMTestCase]) -> No
     assert report == awaited(cases, metrics)
     summary = report.summaries[0]
     assert summary.passed + summary.failed + summary.skipped + summary.errored == len(cases)
-    measurable = [one for one in cases if one.tools_called is not None and one.expected_tools is not None]
-    scores = [float(metrics[0].measure(one)) for one in measurable]
+    alone = [measured_alone(metrics[0], one) for one in cases]
+    scores = [one for one in alone if not isinstance(one, str)]
     assert summary.mean == (fsum(scores) / len(scores) if scores else None)
     assert [entry["results"][0]["status"] for entry in json.loads(report.to_json())["cases"]] == [
-        "scored" if one in measurable else "errored" for one in cases
+        one if isinstance(one, str) else "scored" for one in alone
     ]
+
+
+def measured_alone(metric: ToolCorrectnessMetric, case: LLMTestCase) -> float | str:
+    """The score of a case, or the status that it has without one."""
+    try:
+        return float(metric.measure(case))
+    except MissingExpectationError:
+        return "skipped"
+    except MissingFieldError:  # there are no calls, or they have no turns where the expected ones have some
+        return "errored"

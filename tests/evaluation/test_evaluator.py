@@ -207,7 +207,9 @@ def test_without_reasons_the_score_is_reported() -> None:
 
 def test_a_case_that_cannot_be_measured_fails_the_test() -> None:
     """A gate that could not look does not let through."""
-    with pytest.raises(MetricAssertionError, match="Not measured: ToolCorrectnessMetric needs expected_tools"):
+    with pytest.raises(MetricAssertionError, match="Not measured: ToolCorrectnessMetric needs tools_called"):
+        assert_test(LLMTestCase(expected_tools=[]), [ToolCorrectnessMetric()])
+    with pytest.raises(MetricAssertionError, match="Skipped: ToolCorrectnessMetric needs expected_tools"):
         assert_test(LLMTestCase(tools_called=[]), [ToolCorrectnessMetric()])
 
 

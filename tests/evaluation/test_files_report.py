@@ -53,7 +53,9 @@ def printed(report: Report, limit: int) -> str:
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_report_of_outlines_shows_the_same(path: Path, processes: int) -> None:
     """As the whole report, up to the number of cases that are whole: numbers, warnings, breakdowns and worst cases."""
-    whole = evaluate(read_cases(path), metrics())
+    alone = evaluate(read_cases(path), metrics())
+    whole = evaluate(path, metrics(), processes=1)
+    assert [(one.case, one.results) for one in whole.cases] == [(one.case, one.results) for one in alone.cases]
 
     short = report_of(path, 3, processes=processes)
 

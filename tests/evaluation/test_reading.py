@@ -58,7 +58,7 @@ def written(report: Report, metrics: Sequence[MetricLike], path: Path) -> Path:
     header = Header.new(report.metrics, metrics, kind="cases", cases=len(report.cases))
     with ResultsFile(path, header, None) as file:
         for entry in report.cases:
-            row = Row(entry.case, entry.index, results=entry.results)
+            row = Row.of(entry.case, entry.index, results=entry.results)
             file.write(head_of(CaseKey(entry.index)) + rest_of([row], "0123456789abcdef"))
         file.complete(len(report.cases), 1.5)
     return path

@@ -344,9 +344,10 @@ def worst_status(results: list[dict[str, Any]]) -> str:
     """How the case of a line went."""
     if any(result["status"] == "errored" for result in results):
         return "errored"
-    return "passed" if all(result["passed"] for result in results) else "failed"
+    return "failed" if any(result.get("passed") is False for result in results) else "passed"
 
 
+WITHOUT_CALLS = '{"expected_tools": []}'
 WITHOUT_EXPECTATION = '{"tools_called": []}'
 FILE_LINES = [
     json.dumps(
@@ -359,7 +360,7 @@ FILE_LINES = [
         }
     )
     for name, task, more in [("a", 1, {}), ("b", 1, {}), ("a", 2, {"id": "x"}), ("c", 2, {"name": "n"}), ("d", 3, {})]
-] + [WITHOUT_EXPECTATION, "", "nonsense", '{"torn": ']
+] + [WITHOUT_CALLS, WITHOUT_EXPECTATION, "", "nonsense", '{"torn": ']
 
 
 @settings(few)
@@ -372,9 +373,18 @@ FILE_LINES = [
     is_judged=st.booleans(),
     mode=st.sampled_from(["missing", "errored", "failed"]),
 )
-@example(  # the error of an equal case names that one
+@example(  # what is skipped was measured, and its reason names its case
     before=[WITHOUT_EXPECTATION],
     now=[WITHOUT_EXPECTATION] * 2,
+    clusters=(None, None),
+    part_bytes=1 << 20,
+    share=1.5,
+    is_judged=False,
+    mode="errored",
+)
+@example(  # the error of an equal case names that one
+    before=[WITHOUT_CALLS],
+    now=[WITHOUT_CALLS] * 2,
     clusters=(None, None),
     part_bytes=1 << 20,
     share=1.5,

@@ -34,7 +34,7 @@ from toolgrade.report import Report
 from toolgrade.report.report import MetricSummary
 from toolgrade.result import MetricResult, errored_result
 from toolgrade.stats import SAME, effective, student_t, wilson
-from toolgrade.verdict import Gate, Outcome, outcome_of, wrong_end
+from toolgrade.verdict import OUTCOMES, Gate, Outcome, outcome_of, wrong_end
 
 __all__ = ["result_schema", "score_batch", "totals_of"]
 

@@ -13,8 +13,10 @@ from toolgrade._internal.lazy_imports import installed_version
 from toolgrade.errors import ConfigurationError
 from toolgrade.evaluation.results_file import ResultsFile, head_of
 from toolgrade.evaluation.rows import CaseKey, Row, report_table
+from toolgrade.metrics.called_tools import case_label
 from toolgrade.report import Report
 from toolgrade.report.report import case_names
+from toolgrade.result import MetricResult, ResultStatus
 from toolgrade.verdict import Gate
 
 
@@ -90,7 +92,8 @@ class ReportBuilder:
             return None
         before, *_ = rows
         is_there = self.file.is_there(stored, row.unit) and before.golden == row.golden
-        return row._replace(results=before.results), is_there and case_names(before.case) == case_names(row.case)
+        is_there = is_there and case_names(before.case) == case_names(row.case)
+        return row._replace(results=_results_of_equal(before, case_label(row.case))), is_there
 
     def store(self, unit: CaseKey, rows: list[Row], rest: bytes = b"") -> None:
         """Take the rows of a unit, and write them if the rest of their line is given."""
@@ -134,6 +137,16 @@ class ReportBuilder:
     def rows(self) -> list[Row]:
         """The rows of the units that are done."""
         return [row for rows in self._rows.values() for row in rows]
+
+
+def _results_of_equal(before: Row, label: str) -> tuple[MetricResult, ...]:
+    """Return the results of a row for an equal case of this label, which the reason of a skipped result may have."""
+    return tuple(
+        replace(result, reason=result.reason.replace(case_label(before.case), label))
+        if result.status is ResultStatus.SKIPPED and result.reason and case_label(before.case)
+        else result
+        for result in before.results
+    )
 
 
 def ranked_report(rows: Sequence[Row], names: Sequence[str]) -> Report:
