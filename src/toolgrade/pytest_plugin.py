@@ -266,7 +266,7 @@ class _Summary:
 
     @pytest.hookimpl(tryfirst=True)  # before the file of JUnit XML is written
     def pytest_sessionfinish(self) -> None:
-        """Write the report, if requested; take attempts that were run again out of JUnit XML: they look passed there."""
+        """Write the report, if requested; take attempts before the last out of JUnit XML: they look passed."""
         xml = self._config.stash.get(xml_key, None)
         if xml is not None:
             xml.node_reporters_ordered[:] = [one for one in xml.node_reporters_ordered if one not in self._repeated]

@@ -936,3 +936,34 @@ def my_agent(question):
     assert len(blocks) == 3
     assert "3 passed" in done.out, done.out
     assert goldens(tmp_path).keys() == {"test_goldens.test_refund.json"}
+
+
+RERUN = """
+from pathlib import Path
+
+
+def test_flaky(toolgrade):
+    attempts = Path("attempts")
+    attempts.write_text("x" + (attempts.read_text() if attempts.exists() else ""))
+    toolgrade(refund("search", "refund", order=18 if len(attempts.read_text()) > 2 else 17), METRICS)
+
+
+def test_steady(toolgrade):
+    toolgrade(refund("search", "refund"), METRICS)
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_only_the_last_attempt_of_a_test_is_reported(tmp_path: Path, workers: int) -> None:
+    """In JUnit XML, in the summary and in the report; attempts before it would look passed in XML."""
+    write(tmp_path, RERUN)
+    plugins = ["-p", "rerunfailures", "-p", "xdist", "-n", str(workers)]
+    done = run(tmp_path, *plugins, "--reruns", "3", "--junitxml", "x.xml", "--toolgrade-report", "r.json")
+
+    assert done.code == 0, done.out
+    assert "2 passed, 0 failed, 0 not measured, 0 agent errors" in done.out
+    suite = ET.parse(tmp_path / "x.xml").getroot()[0]  # noqa: S314 - our own
+    assert suite.get("tests") == "2"
+    assert sorted(str(case.get("name")) for case in suite.iter("testcase")) == ["test_flaky", "test_steady"]
+    assert {one.get("value") for one in suite.iter("property")} == {"1", "true"}
+    assert read_results(tmp_path / "r.json").verdict.cases == 2

@@ -14,7 +14,18 @@ from hostile import SECRETS, TEXTS, Repeating, hostile_cases, report_with_secret
 from processes import assert_golden
 from reports import trial_report
 from strategies import case_fields
-from toolgrade import LLMTestCase, Report, ResultStatus, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade import (
+    Golden,
+    LLMTestCase,
+    Report,
+    ResultStatus,
+    Run,
+    ToolCall,
+    ToolCorrectnessMetric,
+    ToolSuccessRate,
+    evaluate,
+    observe,
+)
 from toolgrade._internal.text import printable
 from toolgrade.redact import OFF
 from toolgrade.report.junit import render_junit
@@ -97,6 +108,32 @@ def test_errors_have_their_sentence(case: LLMTestCase, kind: str, message: str) 
     assert error is not None
     assert error.get("type") == kind
     assert (error.get("message") or "").startswith(message)
+
+
+def test_an_app_that_broke_is_an_error_though_its_components_passed() -> None:
+    """An answer whose components alone have metrics is a test case only then."""
+
+    @observe(tool=True)
+    def find() -> str:
+        return "x"
+
+    @observe(metrics=[ToolSuccessRate()])
+    def inner() -> None:
+        find()
+
+    @observe
+    def app(question: str) -> str:
+        inner()
+        if question == "b":
+            raise RuntimeError("401")
+        return "done"
+
+    measured = evaluate(goldens=[Golden(id=name, input=name) for name in "ab"], observed_callback=app)
+    suite = parsed(measured)[0]
+
+    assert [case.get("name") for case in suite.findall("testcase")] == ["a > inner", "b", "b > inner"]
+    assert (suite.get("tests"), suite.get("errors")) == ("3", "1")
+    assert [one.get("message") for one in suite.iter("error")] == ["RuntimeError: 401"]
 
 
 def test_unknown_times_are_omitted() -> None:
