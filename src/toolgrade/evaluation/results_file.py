@@ -329,11 +329,12 @@ def _read_header(value: Mapping[str, Any]) -> Header:
 
 
 def _status(line: Mapping[str, Any]) -> Literal["passed", "failed", "errored"]:
-    """Return the status of a line by its results and how its run ended."""
+    """Return the status of a line by its results and how its run ended; `errored` if no metric gave a score, either."""
     rows = line.get("rows") or [line]
     results = [result for row in rows for result in row["results"]]
     ends = [row["wrong_end"]["outcome"] for row in rows if "wrong_end" in row]
-    if "agent_error" in ends or any(result["status"] == "errored" for result in results):
+    statuses = {result["status"] for result in results}
+    if "agent_error" in ends or "errored" in statuses or "scored" not in statuses:
         return "errored"
     return "failed" if ends or any(result.get("passed") is False for result in results) else "passed"
 

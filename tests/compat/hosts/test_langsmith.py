@@ -91,6 +91,16 @@ def test_unmeasurable_input_has_no_score(outputs: Any, reference: Any, inputs: A
     assert says in actual["comment"]
 
 
+def test_a_run_that_broke_passes_nothing() -> None:
+    """Its score is still shown."""
+    run = Run.model_validate({"calls": [ADD], "status": "error", "error": "RuntimeError: 401"})
+    actual = feedback(run, EXPECTED)
+
+    assert actual["score"] == 1
+    assert actual["value"] == "fail"
+    assert actual["comment"] == "agent error: RuntimeError: 401"
+
+
 def test_user_messages_may_be_in_the_inputs() -> None:
     """Only calls there are ambiguous."""
     assert feedback({"messages": MESSAGES}, inputs={"messages": MESSAGES[:1]})["score"] == 1

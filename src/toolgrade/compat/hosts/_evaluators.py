@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from toolgrade.metrics import MetricLike
 from toolgrade.redact import Redactor
 from toolgrade.report import Report
 from toolgrade.result import MetricResult, ResultStatus
+from toolgrade.verdict import OUTCOME_WORDS
 
 _INPUT = ("input", "query", "question")
 _TOOLS = ("available_tools",)
@@ -84,8 +85,15 @@ class HostMetrics:
         return [Feedback(name, comment=comment, failed=True) for name in self.names]
 
     def _feedback_on(self, report: Report) -> list[Feedback]:
-        results = report.cases[0].results
-        return [feedback_of(result, name, self.redactor) for result, name in zip(results, self.names, strict=True)]
+        case, end = report.cases[0], report.cases[0].wrong_end
+        given = [
+            feedback_of(result, name, self.redactor) for result, name in zip(case.results, self.names, strict=True)
+        ]
+        if end is None:
+            return given
+        why = f"{OUTCOME_WORDS[end.outcome]}: {self.redactor(end.why)}"
+        # Scores are still shown, and pass nothing.
+        return [one if one.score is None else replace(one, passed=False, comment=why) for one in given]
 
 
 def host_metrics(metrics: Sequence[MetricLike], to_case: Callable[..., AnyCase], redactor: Redactor) -> HostMetrics:
