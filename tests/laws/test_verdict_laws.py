@@ -18,7 +18,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -42,7 +42,7 @@ from toolgrade.report.html import render_html
 from toolgrade.report.junit import render_junit
 from toolgrade.report.markdown import render_markdown
 from toolgrade.report.terminal import print_report
-from toolgrade.verdict import Outcome
+from toolgrade.verdict import Outcome, Tally, Trial
 
 SCORES = {"p": 1.0, "f": 0.0}
 
@@ -230,3 +230,15 @@ def test_one_case(cases: list[Drawn]) -> None:
         else:
             with pytest.raises(MetricAssertionError):
                 assert_test(case.case(number), METRICS)
+
+
+@settings(max_examples=1000)
+@given(drawn_cases, gates)
+def test_the_gate(cases: list[Drawn], gate: Gate) -> None:
+    """It holds exactly if the oracle says so, and says why if not; the order of the cases does not matter."""
+    trials = [Trial(("golden", one.golden) if one.golden else place, one.outcome) for place, one in enumerate(cases)]
+    verdict = Tally.of(trials).verdict(gate)
+    assert verdict.passed is holds(cases, gate, have_goldens=True)
+    assert verdict.sentence
+    assert verdict == Tally.of(trials[::-1]).verdict(gate)
+    assert not Tally.of(trials).verdict(gate, interrupted=True).passed
