@@ -6,6 +6,7 @@ A log of messages does not say that a tool failed, and a tool that catches its e
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Generator, Mapping, Sequence
@@ -43,7 +44,10 @@ _ERROR_TEXT: Final = re.compile(
     | (?i:exception\s*[:(]|traceback\s+\(most\s+recent\s+call\s+last\)|failed\s+to\b|failure\s*:)
     | (?i:(?:http(?:/[\d.]+)?\s+)?[45]\d\d[\s:-]+(?:internal\s+server\s+error|bad\s+gateway|service\s+unavailable
         |gateway\s+time-?out|not\s+found|forbidden|unauthorized|bad\s+request|too\s+many\s+requests)\b)
-    | (?i:internal\s+server\s+error)\b
+    | (?i:internal\s+server\s+error|http\s+[45]\d\d|request\s+failed)\b
+    | (?i:(?:access|permission)\s+denied)\b
+    | (?i:(?!(?:no|zero)\b)\w+\ error\ ?:)
+    | (?i:time-?out|timed\s+out)\W*\Z
     | (?i:unknown\s+tool\s*:|\S+\s+is\s+not\s+a\s+valid\s+tool\b)
     | (?!(?i:no|nothing|none)\b)(?:[\w'"`#.-]+\s+){1,6}(?i:(?:was\s+|is\s+)?not\s+found)(?:\W*\Z|\s*:)
     )""",
@@ -52,7 +56,7 @@ _ERROR_TEXT: Final = re.compile(
 """How usual error texts begin; the last line is `Event not found.` as a whole answer, or `File not found: a.txt`."""
 
 _ABOUT_ERRORS: Final = re.compile(
-    r"(?:is_?)?(?:error|exception)\w*|\w*code|status|type|name|tool\w*|msg|message|details?|description|reason|hint|"
+    r"(?:is_?)?(?:error|exception)\w*|success|ok|trace_?id|\w*code|status|type|name|tool\w*|msg|message|details?|description|reason|hint|"
     r"traceback|stack|path|timestamp|request_?id|retr\w+",
     re.IGNORECASE,
 )
@@ -63,10 +67,12 @@ def _is_error_text(text: str) -> bool:
     if len(text) >= LONGEST_ERROR:
         return False
     if text.lstrip().startswith(("{", "[{")):
-        try:
-            return _is_error(json.loads(text))
-        except (ValueError, RecursionError):
-            return False
+        for parse in (json.loads, ast.literal_eval):  # Python objects, too, as tools print them
+            try:
+                return _is_error(parse(text))
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+        return False
     return _ERROR_TEXT.match(text) is not None
 
 
@@ -80,7 +86,8 @@ def _is_error(answer: object) -> bool:
         return False
     if True in (answer.get("isError"), answer.get("is_error")):
         return True
-    if all(answer.get(key) in _EMPTY for key in ("error", "errors", "exception")):
+    is_named = answer.get("success") is False or answer.get("status") in ("error", "failed")
+    if not is_named and all(answer.get(key) in _EMPTY for key in ("error", "errors", "exception")):
         return False
     return all(value in _EMPTY or _ABOUT_ERRORS.fullmatch(str(key)) for key, value in answer.items())
 

@@ -45,7 +45,8 @@ class WrongEnd(NamedTuple):
 def wrong_end(case: object) -> WrongEnd | None:
     """Return why the run of a case did not end as the case says (`ends`); `None` if it did, or nothing says how.
 
-    A list of messages without an answer does not say how it ended: its run is `stopped` without an error. A run that
+    A list of messages that ends with the answer of a tool does not say how it ended: its run is `stopped` without an
+    error, and its calls are recorded ones. A run that
     ended well although the golden expects another end has failed; the agent did not break.
     """
     stated: RunEnd = getattr(case, "ends", None) or "ok"
@@ -61,13 +62,14 @@ def wrong_end(case: object) -> WrongEnd | None:
 
 def run_end(case: object) -> tuple[RunEnd | None, str]:
     """Return how the run of a case ended, `None` if nothing says it, and the reason if it did not end well."""
-    ended: bool | None = getattr(case, "ended", None)
-    if ended is not None:
-        return ("ok", "") if ended else ("stopped", "the run did not come to its own end")
     if isinstance(case, ConversationalTestCase):
         return _end_of_turns(case)
+    ended: bool | None = getattr(case, "ended", None)
     run: Run | None = getattr(case, "run", None)
-    return (None, "") if run is None or is_record_only(run) else _end_of_run(run)
+    end: tuple[RunEnd | None, str] = (None, "") if run is None or is_record_only(run) else _end_of_run(run)
+    if ended is None or (end[0] not in {None, "ok"} and not ended):
+        return end
+    return ("ok", "") if ended else ("stopped", "the run did not come to its own end")
 
 
 def is_record_only(run: Run) -> bool:
@@ -78,14 +80,15 @@ def is_record_only(run: Run) -> bool:
 def _end_of_run(run: Run) -> tuple[RunEnd | None, str]:
     match run.status:
         case RunStatus.OK:
-            return "ok", ""
+            return ("ok", "") if run.error is None else ("error", run.error)
         case RunStatus.INTERRUPTED:
             waiting = [one.name for one in run.calls if one.execution and one.execution.status is CallStatus.PENDING]
             names = f" to answer {', '.join(map(repr, dict.fromkeys(waiting)))}" if waiting else ""
             return "interrupted", f"the run waits for a person{names}"
         case RunStatus.STOPPED:
-            # Without an error nothing says what stopped it: there is no answer, and that is all.
-            return (None, "") if run.error is None else ("stopped", run.error)
+            if run.error is None and run.calls and run.calls[-1].execution is not None:
+                return None, ""  # a recording without an answer, and that is all: it may be of one request
+            return "stopped", run.error or "the run was stopped"
         case RunStatus.ERROR:
             return "error", run.error or "the run ended with an error"
 
@@ -243,7 +246,7 @@ class Tally:
             if trial.outcome in {"passed", "failed"}:
                 passed, measured = goldens.get(trial.golden, (0, 0))
                 goldens[trial.golden] = passed + (trial.outcome == "passed"), measured + 1
-            elif trial.reason and trial.outcome not in reasons:
+            if trial.reason and trial.outcome not in reasons:
                 label = f"{trial.label}: " if trial.label else ""
                 reasons[trial.outcome] = shorten(printable(f"{label}{trial.reason}"), _LONGEST_REASON)
         return cls(counts, Counter(goldens.values()), reasons)
@@ -292,7 +295,7 @@ class Tally:
         problems: list[str] = []
         of_all = f" of {plural(cases, 'case')}"
         if self.counts["failed"]:
-            problems.append(f"{self.counts['failed']:,}{of_all} failed")
+            problems.append(f"{self.counts['failed']:,}{of_all} failed{self._reason('failed')}")
         if self.counts["not_measured"]:
             subject = f"{self.counts['not_measured']:,}{'' if problems else of_all}"
             problems.append(f"{subject} could not be measured{self._reason('not_measured')}")

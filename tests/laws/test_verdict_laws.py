@@ -31,11 +31,13 @@ from toolgrade import (
     Report,
     ResultStatus,
     Run,
+    ToolCall,
     assert_test,
     compare,
     evaluate,
     write_cases,
 )
+from toolgrade.calls import Execution
 from toolgrade.cli.main import main
 from toolgrade.evaluation import read_results
 from toolgrade.report.html import render_html
@@ -105,7 +107,7 @@ class Drawn:
             tools_called=[],
             ends=ends,
             metadata={"letters": self.letters},
-            run=Run(status=status, error=error),
+            run=Run(status=status, error=error, calls=[ToolCall(name="look", execution=Execution())]),
         )
 
     @property

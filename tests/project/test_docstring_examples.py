@@ -19,6 +19,7 @@ _FENCE = re.compile(r"^```py(?:thon)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 _IMPORT = re.compile(r"^ *(?:>>> )?(?:from|import) ([\w.]+)", re.MULTILINE)
 _OPTIONAL = {"toolgrade.judge.openai": "openai", "toolgrade.evaluation.arrow": "pyarrow"}
+_OPTIONAL_NAMES = {"toolgrade.expect.Similar": "rapidfuzz"}
 """Modules, and the optional package that each one needs."""
 
 
@@ -51,6 +52,8 @@ NAMES = _public_names()
 def test_the_example_of_a_docstring_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In an empty folder; lines after `>>>` print what follows them, and code between fences raises nothing."""
     text = inspect.cleandoc(NAMES[name].__doc__ or "")
+    if name in _OPTIONAL_NAMES:
+        pytest.importorskip(_OPTIONAL_NAMES[name], reason=f"{_OPTIONAL_NAMES[name]} is not installed here")
     for module in _IMPORT.findall(text):  # the core is also tested without optional packages
         needed = next((package for name, package in _OPTIONAL.items() if module.startswith(name)), module)
         if not needed.startswith("toolgrade"):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from toolgrade._internal.json import MARK, json_path
 from toolgrade.calls import CallStatus, ToolCall
-from toolgrade.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase, Run, RunStatus, TestCase
+from toolgrade.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase, Run, TestCase
 from toolgrade.errors import ConfigurationError, InvalidDataError, MissingFieldError
 from toolgrade.expect.plan import Alternatives, Expect, Expectation, Forbid, Plan, name_text
 from toolgrade.expect.value_matchers import Ignore
@@ -21,6 +21,7 @@ from toolgrade.metrics.call_filter import UNDONE
 from toolgrade.metrics.called_tools import call_text, outcome_text, status_of
 from toolgrade.metrics.plan_variants import variants_of
 from toolgrade.redact import Redactor
+from toolgrade.verdict import run_end
 
 
 def case_of(measured: object) -> TestCase:
@@ -101,10 +102,10 @@ def approve(case: TestCase, redactor: Redactor, old: list[ToolCall] | Expectatio
 
 def _run_problems(case: TestCase) -> list[str]:
     """Return why the run of a case is no model for later ones."""
-    if case.run is None or case.run.error is None:  # messages that end without an answer have no error
+    end, why = run_end(case)  # nothing says how messages ended that have no answer
+    if end not in {"error", "stopped"}:
         return []
-    end = "was stopped" if case.run.status is RunStatus.STOPPED else "ended with an error"
-    return [f"the run {end}, and is not approved ({case.run.error})"]
+    return [f"the run {'was stopped' if end == 'stopped' else 'ended with an error'}, and is not approved ({why})"]
 
 
 def _call_problems(calls: Sequence[ToolCall]) -> list[str]:

@@ -26,7 +26,7 @@ from toolgrade.report.redaction import redact
 from toolgrade.report.text.first_problem import entry_problem, first_problem
 from toolgrade.report.text.phrases import is_bad, one_line, score_text
 from toolgrade.result import MetricResult
-from toolgrade.verdict import Gate
+from toolgrade.verdict import Gate, run_end
 
 Note: TypeAlias = "dict[str, Any]"
 """An entry for the summary of a test run, as JSON values: `{"case": ..., "number": ..., "problems": [...]}`, a case
@@ -90,6 +90,7 @@ class Checks:
         goldens: Goldens | None = None,
         agent: AgentCallable | None = None,
         trials: int | None = None,
+        timeout: float | None = None,
         max_concurrency: int = DEFAULT_CONCURRENCY,
         gate: Gate | None = None,
     ) -> Report:
@@ -102,6 +103,7 @@ class Checks:
                 goldens=goldens,
                 agent=agent,
                 trials=trials,
+                timeout=timeout,
                 max_concurrency=max_concurrency,
                 gate=gate,
                 show_progress=False,
@@ -116,6 +118,7 @@ class Checks:
         goldens: Goldens | None = None,
         agent: AgentCallable | None = None,
         trials: int | None = None,
+        timeout: float | None = None,
         max_concurrency: int = DEFAULT_CONCURRENCY,
         gate: Gate | None = None,
     ) -> Report:
@@ -128,6 +131,7 @@ class Checks:
                 goldens=goldens,
                 agent=agent,
                 trials=trials,
+                timeout=timeout,
                 max_concurrency=max_concurrency,
                 gate=gate,
                 show_progress=False,
@@ -244,7 +248,8 @@ class GoldenChecks:
                 old = _with_expectations(case, file, label).expected_tools
         expected, notes = approve(case, redactor, old)
         question = LLMTestCase(input=case.input) if isinstance(case.input, str) else LLMTestCase()
-        golden = redactor.model(question).model_copy(update={"expected_tools": expected})
+        update = {"expected_tools": expected} | ({"ends": "interrupted"} if run_end(case)[0] == "interrupted" else {})
+        golden = redactor.model(question).model_copy(update=update)
         file.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(file) as draft:
             draft.write_text(golden.to_json(indent=2) + "\n", encoding="utf-8", newline="\n")
@@ -293,7 +298,8 @@ def _with_expectations(case: TestCase, file: Path, label: str) -> TestCase:
         raise InvalidDataError(f"the golden {label} cannot be read: {error}", error.problems) from None
     if golden.expected_tools is None:
         raise InvalidDataError(f"the golden {label} has no expected_tools; write [] if no call is expected")
-    return case.model_copy(update={"tools_called": written_calls(case), "expected_tools": golden.expected_tools})
+    update = {"tools_called": written_calls(case), "expected_tools": golden.expected_tools, "ends": golden.ends}
+    return case.model_copy(update=update if golden.ends else {**update, "ends": case.ends})
 
 
 def _difference(case: TestCase, file: Path, label: str, metrics: Sequence[MetricLike]) -> str:

@@ -43,6 +43,8 @@ def print_annotations(report: Report, sources: Sequence[str]) -> None:
             places = _lines_in(file) | places
     for case in bad[:_LIMIT]:
         click.echo(_annotation(case, _line_of(case, places)))
+    if not bad and not report.passed:
+        click.echo(f"::error title=toolgrade::{_escaped(printable(report.verdict.sentence))}")
     if len(bad) > _LIMIT:
         rest = plural(len(bad) - _LIMIT, "more case")
         click.echo(f"::notice title=toolgrade::{rest} did not pass; the report has them.")

@@ -104,7 +104,11 @@ class BudgetMetric(Metric):
         limits = self._limits
         spent = {unit: self._spent(unit, case) for unit in limits}
         known = {unit: amount for unit, amount in spent.items() if not isinstance(amount, str)}
-        unknown = [f"the {unit} of the run are unknown: {spent[unit]}" for unit in spent if unit not in known]
+        unknown = [
+            f"the {unit} of the run {'is' if unit == 'cost' else 'are'} unknown: {spent[unit]}"
+            for unit in spent
+            if unit not in known
+        ]
         scores = {unit: float(amount <= limits[unit]) for unit, amount in known.items()}
         # A limit that is exceeded decides, whatever is unknown beside it.
         if unknown and 0.0 not in scores.values():

@@ -13,7 +13,7 @@ from toolgrade._internal.options import enabled, read_share, require_one_of
 from toolgrade._internal.text import number_text, plural, printable
 from toolgrade._internal.tool_names import matches, read_patterns
 from toolgrade.calls import ToolCall, ToolEffect, ToolSpec
-from toolgrade.cases import MLLMImage, TestCase
+from toolgrade.cases import MLLMImage, RunStatus, TestCase
 from toolgrade.errors import MissingExpectationError, MissingFieldError
 from toolgrade.expect import AllOf, AnyOf, Approx, Contains, ContainsAll, Matcher, Not
 from toolgrade.expect.plan import Expectation
@@ -426,7 +426,7 @@ def _required_texts(case: TestCase) -> list[_Term]:
         return []
     texts, only_answer = _texts_of_agent(case)
     said = TextIndex(texts)
-    absent = [text for text in required if not said.contains(text)]
+    absent = [text for text in required if not (text.strip() and said.contains(text))]  # nobody says an empty text
     value = (len(required) - len(absent)) / len(required)
     findings = [
         Finding("missing_text", f"Not said: {display_value(text, None)}.", "", expected_value=text) for text in absent
@@ -454,17 +454,16 @@ def _has_stated_end(case: TestCase) -> tuple[bool, list[str]]:
     Raises:
         MissingFieldError: Neither the case nor a recorded run says it.
     """
-    actual, _ = run_end(case)
-    if actual is not None:
-        return actual == case.ends, []
     run = recorded_run(case)
-    if run is None:
+    last = run.calls[-1] if run is not None and run.error is None and run.calls else None
+    is_open = case.ended is None and run is not None and run.status is RunStatus.STOPPED
+    if is_open and case.ends == "ok" and last is not None and _hands_over(last):
+        return True, [f"the run counts as ended, since {printable(last.name)!r} seems to hand the conversation over"]
+    actual, _ = run_end(case)
+    if actual is None and run is None:
         needs = f"TaskSuccessMetric needs ended{case_label(case)}, since it states ends={case.ends!r}"
         raise MissingFieldError(f"{needs}; give True or False, or the run")
-    last = run.calls[-1] if run.calls else None
-    if case.ends == "ok" and last is not None and _hands_over(last):
-        return True, [f"the run counts as ended, since {printable(last.name)!r} seems to hand the conversation over"]
-    return False, []  # `run_notes` has the warning
+    return actual == case.ends, []  # of an end that nothing says, `run_notes` has the warning
 
 
 def _hands_over(call: ToolCall) -> bool:

@@ -707,7 +707,7 @@ def _trial(golden: Hashable, rows: Sequence[CaseResult]) -> Trial:
     results = [result for row in rows for result in row.own_results]
     end = next((row.wrong_end for row in rows if row.wrong_end is not None), None)
     outcome, agent = outcome_of(results, end), rows[0].agent
-    if outcome in {"passed", "failed"}:
+    if end is None and outcome in {"passed", "failed"}:
         return Trial((agent, golden), outcome)
     return Trial((agent, golden), outcome, rows[0].label, str(DEFAULT(outcome_reason(results, end))))
 

@@ -478,7 +478,7 @@ class _Transcription:
             "calls": builder.calls_in(self._top),
             "handoffs": [Handoff(call=one.position, to_agent=None, from_agent=None) for one in outer if one.is_handoff],
             "available_tools": list(self._tools.values()),
-            "error": end[1],
+            "error": end[1] or self._missing_beginning(status),
             "models": list(self._models),
             "usage": self._usage,
             "warnings": list(self.notes.warnings),
@@ -504,6 +504,11 @@ class _Transcription:
         if not self._approvals:
             return _status_with(self._output, end)
         return RunStatus.INTERRUPTED if any(map(self._waits, self.calls)) else RunStatus.OK
+
+    def _missing_beginning(self, status: RunStatus) -> str | None:
+        """Return that a log says nothing of the agent: it was cut off, and does not show that nothing was called."""
+        is_cut = status is RunStatus.STOPPED and not any(exchange.has_agent for exchange in self.exchanges)
+        return "the log ends before the first message of the assistant" if is_cut else None
 
     def _waits(self, call: RecordedCall) -> bool:
         return call.scope is self._top and call.is_of_last_message and call.is_unresolved

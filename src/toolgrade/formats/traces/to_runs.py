@@ -394,10 +394,8 @@ def _record_end(trace: _Trace, builder: RunBuilder) -> None:
         return
     text = _final_text(trace.outer_models[-1], trace.ledger) if trace.outer_models else None
     output = text or _first(map(attrgetter("output_text"), trace.outermost))
-    if output is None and _has_open_calls(trace.ledger):
-        builder.ended(None, status=RunStatus.STOPPED, error="the trace ends before its last calls ran", at=end)
-    else:
-        builder.ended(output, at=end)
+    is_stopped = output is None and _has_open_calls(trace.ledger)
+    builder.ended(output, status=RunStatus.STOPPED if is_stopped else RunStatus.OK, at=end)
 
 
 def _has_open_calls(ledger: CallLedger) -> bool:
