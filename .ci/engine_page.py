@@ -46,11 +46,11 @@ def main(engine: str) -> None:
         command = [sys.executable, "program.py"]
         done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
     numbers, verdict = expected.splitlines()
-    shown = done.stdout.splitlines()[-2:]
+    last_lines = done.stdout.splitlines()[-2:]
     # Totals know how many cases were not measured, and not why.
-    if done.returncode or shown[:1] != [numbers] or not verdict.startswith(shown[1]):
+    if done.returncode or last_lines[:1] != [numbers] or not verdict.startswith(last_lines[1]):
         sys.exit(f"exit status {done.returncode}, expected the last lines {expected!r}, got:\n{done.stdout}")
-    print("\n".join(shown))
+    print("\n".join(last_lines))
 
 
 if __name__ == "__main__":

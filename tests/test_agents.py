@@ -26,6 +26,7 @@ from toolgrade import (
     write_cases,
 )
 from toolgrade.agents import AgentCallable, Conversation
+from toolgrade.calls import Execution
 from toolgrade.cases import RunStatus
 from toolgrade.errors import ConfigurationError
 
@@ -622,3 +623,18 @@ def test_under_trio() -> None:
             await judged.a_measure(asked)
 
     trio.run(main)
+
+
+def test_a_run_that_an_agent_says_was_stopped_does_not_pass() -> None:
+    """Recorded messages may not know why they end; an agent that returns such a run does."""
+    call = ToolCall(name="look", execution=Execution())
+
+    async def agent(question: str, conversation: Conversation) -> Run:
+        return Run(input=question, conversation_id=conversation.id, status=RunStatus.STOPPED, calls=[call])
+
+    report = evaluate(
+        goldens=[Golden(input="x", expected_tools=[call])], agent=agent, metrics=[ToolCorrectnessMetric()]
+    )
+
+    assert (report.cases[0].outcome, report.passed) == ("agent_error", False)
+    assert "the run was stopped" in report.verdict.sentence

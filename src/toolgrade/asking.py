@@ -20,6 +20,8 @@ async def run_golden(golden: Golden, agent: AgentCallable, limit: float | None =
     the case.
     """
     run = await _run_agent(agent, golden.input, limit)
+    if run.status is RunStatus.STOPPED and run.error is None:  # a list of messages may not know, but the agent does
+        run = run.model_copy(update={"error": "the run was stopped"})
     if run.error is not None:
         run = run.model_copy(update={"error": " ".join(run.error.split())})  # reports show it on one line
     return _case(golden, run)

@@ -7,7 +7,7 @@ metric is below its threshold, something could not be measured, everything passe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -143,7 +143,8 @@ class Gate:
         per_golden: Least share of passing trials of a golden, in [0, 1].
         not_measured: Largest share of all cases that could not be measured, in [0, 1].
         agent_errors: Largest share of all cases whose agent broke, in [0, 1].
-        min_answered: Least share of its questions that the judge of each metric answered, in [0, 1]; `None` for any.
+        min_answered: Least share of its questions that the judge of each metric answered, in [0, 1]; `None` for any. It
+            does not hold if no judge was asked.
 
     Raises:
         ConfigurationError: A share is not a number from 0 to 1.
@@ -260,31 +261,35 @@ class Tally:
     def verdict(self, gate: Gate, *, interrupted: bool = False, answered: float | None = None) -> Verdict:
         """Return whether the gate holds; `answered` is the least share that the judge of a metric answered."""
         cases = sum(self.counts.values())
-        problems = ", ".join(self._problems(cases))
-        passing, goldens = self._passing(gate.per_golden), self.goldens.total()
-        is_enough = bool(goldens) and passing >= gate.pass_rate * goldens - TOLERANCE
-        is_answered = gate.min_answered is None or answered is None or answered >= gate.min_answered - TOLERANCE
-        limits: dict[Outcome, float] = {"not_measured": gate.not_measured, "agent_error": gate.agent_errors}
-        is_within = all(self.counts[outcome] <= limit * cases + TOLERANCE for outcome, limit in limits.items())
-        holds = is_enough and is_answered and is_within and not interrupted
         counts: dict[Outcome, int] = {outcome: self.counts[outcome] for outcome in OUTCOMES}
-        if holds:
-            sentence = f"{plural(cases, 'case')} passed"
-            if problems:
-                passed = f"{self.counts['passed']:,} of {plural(cases, 'case')} passed"
-                sentence = f"{passed}, and the gate allows the rest: {problems}"
-            return Verdict(passed=True, counts=counts, sentence=sentence)
-        remarks = {
-            f"the evaluation was interrupted after {plural(cases, 'case')}": interrupted,
-            problems or "there are no cases": problems or not cases,
-            f"{passing:,} of {plural(goldens, 'measured golden')} passed, and the gate needs "
-            f"{percent(gate.pass_rate)}": not is_enough and (gate.pass_rate, gate.per_golden) != (1, 1),
-            f"the judge answered {percent(answered or 0)} of its questions, and the gate needs "
-            f"{percent(gate.min_answered or 0)}": not is_answered,
-        }
-        return Verdict(
-            passed=False, counts=counts, sentence="; ".join(text for text, is_true in remarks.items() if is_true)
-        )
+        problems = ", ".join(self._problems(cases))
+        unmet = list(self._unmet(gate, cases, answered))
+        if interrupted or unmet:
+            remarks = [problems or ("" if cases else "there are no cases"), *unmet]
+            if interrupted:
+                remarks.insert(0, f"the evaluation was interrupted after {plural(cases, 'case')}")
+            return Verdict(passed=False, counts=counts, sentence="; ".join(filter(None, remarks)))
+        sentence = f"{plural(cases, 'case')} passed"
+        if problems:
+            passed = f"{self.counts['passed']:,} of {plural(cases, 'case')} passed"
+            sentence = f"{passed}, and the gate allows the rest: {problems}"
+        return Verdict(passed=True, counts=counts, sentence=sentence)
+
+    def _unmet(self, gate: Gate, cases: int, answered: float | None) -> Iterator[str]:
+        """Yield the limits of a gate that do not hold; an empty text where the counts of the cases say enough."""
+        passing, goldens = self._passing(gate.per_golden), self.goldens.total()
+        if not goldens or passing < gate.pass_rate * goldens - TOLERANCE:
+            is_plain = not goldens or (gate.pass_rate, gate.per_golden) == (1, 1)
+            measured = f"{passing:,} of {plural(goldens, 'measured golden')} passed"
+            yield "" if is_plain else f"{measured}, and the gate needs {percent(gate.pass_rate)}"
+        limits: dict[Outcome, float] = {"not_measured": gate.not_measured, "agent_error": gate.agent_errors}
+        if any(self.counts[outcome] > limit * cases + TOLERANCE for outcome, limit in limits.items()):
+            yield ""
+        if gate.min_answered is not None and (answered is None or answered < gate.min_answered - TOLERANCE):
+            share = (
+                "no judge was asked" if answered is None else f"the judge answered {percent(answered)} of its questions"
+            )
+            yield f"{share}, and the gate needs {percent(gate.min_answered)} of its answers"
 
     def _passing(self, share: float) -> int:
         """Return how many goldens pass, of whose measured trials at least this share must pass."""

@@ -11,7 +11,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -244,3 +244,27 @@ def test_the_gate(cases: list[Drawn], gate: Gate) -> None:
     assert verdict.sentence
     assert verdict == Tally.of(trials[::-1]).verdict(gate)
     assert not Tally.of(trials).verdict(gate, interrupted=True).passed
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"interrupted": True}, "the evaluation was interrupted after 1 case"),
+        ({"gate": Gate(min_answered=0.5)}, "no judge was asked, and the gate needs 50 % of its answers"),
+    ],
+    ids=["interrupted", "no judge"],
+)
+def test_a_gate_that_does_not_hold_although_every_case_passed(
+    changes: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
+    """JUnit and annotations have an entry of its own, so that no view looks passed."""
+    report = replace(evaluate([Drawn(1, "pp", 0).case(1)], METRICS), **changes)
+    path = tmp_path / "report.json"
+    path.write_text(report.to_json(), encoding="utf-8")
+    done = RUNNER.invoke(main, ["report", str(path), "--github", "-q"])
+    error = ET.fromstring(render_junit(report, title="x")).find(".//error")  # noqa: S314 - our own
+
+    assert (report.passed, report.verdict.sentence, done.exit_code) == (False, sentence, 1)
+    assert error is not None
+    assert error.get("message") == sentence
+    assert f"::error title=toolgrade::{sentence}".replace("%", "%25") in done.stdout

@@ -147,17 +147,17 @@ def _without_conflicts(drafts: Sequence[_Draft]) -> list[_Draft]:
     for number, group in enumerate(groups.values()):
         for draft in group:
             owners[draft.identity].add(number)
-    kept: list[_Draft] = []
+    consistent: list[_Draft] = []
     for group in groups.values():
         conflicts = max(len(owners[draft.identity]) for draft in group)
         if conflicts == 1:
-            kept.append(group[0]._replace(cases=len(group)))
+            consistent.append(group[0]._replace(cases=len(group)))
             continue
         for draft in group:
             _leave_out(
                 draft.label, f"cases with the same id or input made {conflicts} different lists of calls; approve one"
             )
-    return kept
+    return consistent
 
 
 def _shared_inputs(goldens: Sequence[Golden]) -> Iterator[str]:

@@ -346,8 +346,8 @@ class Totals:
         if len(set(amounts.values())) > 1:
             raise InvalidDataError(f"each metric must have a result of each case, got {amounts}; add what is missing")
         outcomes = self.metrics[0].outcomes
-        known = sum(outcomes[outcome] for outcome in OUTCOMES)
-        if known != max(amounts.values()) or any(metric.outcomes != outcomes for metric in self.metrics):
+        with_outcome = sum(outcomes[outcome] for outcome in OUTCOMES)
+        if with_outcome != max(amounts.values()) or any(metric.outcomes != outcomes for metric in self.metrics):
             listed = {str(metric): dict(metric.outcomes) for metric in self.metrics}
             raise InvalidDataError(f"results must have the outcomes of all cases, as score_batch returns, got {listed}")
         return Report(tuple(amounts), (), gate=gate or Gate(), totals=summaries, outcomes=dict(outcomes))

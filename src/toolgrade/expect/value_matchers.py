@@ -527,9 +527,9 @@ class Normalized(_LeafMatcher, kind="normalized"):
 def normalized_text(text: str, drop: str = "") -> str:
     """Return a text as `Normalized` compares it, without the characters in `drop`."""
     dropped = folded_text(drop)
-    kept = "".join(letter for letter in folded_text(text) if letter not in dropped)
+    letters = "".join(letter for letter in folded_text(text) if letter not in dropped)
     # A character of white space that is dropped stands for all of them.
-    return ("" if any(map(str.isspace, drop)) else " ").join(kept.split())
+    return ("" if any(map(str.isspace, drop)) else " ").join(letters.split())
 
 
 def folded_text(text: str) -> str:

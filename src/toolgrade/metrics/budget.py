@@ -103,19 +103,19 @@ class BudgetMetric(Metric):
         check_case(case, type(self).__name__)
         limits = self._limits
         spent = {unit: self._spent(unit, case) for unit in limits}
-        known = {unit: amount for unit, amount in spent.items() if not isinstance(amount, str)}
+        amounts = {unit: amount for unit, amount in spent.items() if not isinstance(amount, str)}
         unknown = [
             f"the {unit} of the run {'is' if unit == 'cost' else 'are'} unknown: {spent[unit]}"
             for unit in spent
-            if unit not in known
+            if unit not in amounts
         ]
-        scores = {unit: float(amount <= limits[unit]) for unit, amount in known.items()}
+        scores = {unit: float(amount <= limits[unit]) for unit, amount in amounts.items()}
         # A limit that is exceeded decides, whatever is unknown beside it.
         if unknown and 0.0 not in scores.values():
             raise MissingFieldError(
                 f"{type(self).__name__} cannot check a limit{case_label(case)}: {'; '.join(unknown)}"
             )
-        texts = {unit: _text(unit, amount, limits[unit]) for unit, amount in known.items()}
+        texts = {unit: _text(unit, amount, limits[unit]) for unit, amount in amounts.items()}
         details = Details(
             sums={unit: f"{text} = {scores[unit]:g}" for unit, text in texts.items()},
             findings=[Finding("over_budget", f"Over budget: {texts[unit]}.", "") for unit in texts if not scores[unit]],

@@ -425,8 +425,8 @@ def _required_texts(case: TestCase) -> list[_Term]:
     if not required:
         return []
     texts, only_answer = _texts_of_agent(case)
-    said = TextIndex(texts)
-    absent = [text for text in required if not (text.strip() and said.contains(text))]  # nobody says an empty text
+    index = TextIndex(texts)
+    absent = [text for text in required if not (text.strip() and index.contains(text))]  # nobody says an empty text
     value = (len(required) - len(absent)) / len(required)
     findings = [
         Finding("missing_text", f"Not said: {display_value(text, None)}.", "", expected_value=text) for text in absent
@@ -545,8 +545,8 @@ def answer_credit(expected: str | Matcher, answer: str) -> Fraction:
     """
     index = TextIndex([answer])
     if isinstance(expected, str):
-        found, words = index.count_words(expected)
-        return Fraction(found, words) if words else Fraction(index.contains(expected))
+        matched, words = index.count_words(expected)
+        return Fraction(matched, words) if words else Fraction(index.contains(expected))
     return _part_credit(expected, answer, index)
 
 

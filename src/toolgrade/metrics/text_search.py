@@ -146,8 +146,8 @@ class TextIndex:
     def count_words(self, expected: str) -> tuple[int, int]:
         """Return how many of the distinct words, numbers and dates of a text occur, and how many it has."""
         words = {token[2:]: token for token in _tokens(_plain(expected)) if token.kind != "symbol"}
-        found = [one for one in words.values() if any(map(one.means, self._tokens(one.kind)))]
-        return len(found), len(words)
+        matched = sum(any(map(one.means, self._tokens(one.kind))) for one in words.values())
+        return matched, len(words)
 
     def _tokens(self, kind: str) -> Iterator[_Token]:
         for text in self._texts:

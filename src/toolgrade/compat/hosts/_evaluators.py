@@ -86,14 +86,14 @@ class HostMetrics:
 
     def _feedback_on(self, report: Report) -> list[Feedback]:
         case, end = report.cases[0], report.cases[0].wrong_end
-        given = [
+        feedback = [
             feedback_of(result, name, self.redactor) for result, name in zip(case.results, self.names, strict=True)
         ]
         if end is None:
-            return given
+            return feedback
         why = f"{OUTCOME_WORDS[end.outcome]}: {self.redactor(end.why)}"
         # Scores are still shown, and pass nothing.
-        return [one if one.score is None else replace(one, passed=False, comment=why) for one in given]
+        return [one if one.score is None else replace(one, passed=False, comment=why) for one in feedback]
 
 
 def host_metrics(metrics: Sequence[MetricLike], to_case: Callable[..., AnyCase], redactor: Redactor) -> HostMetrics:

@@ -128,9 +128,9 @@ def breakdowns(report: Report) -> tuple[ToolTable, ToolTable]:
     tools: defaultdict[tuple[str, str], _Tally] = defaultdict(list, {(name, ""): [] for name in called or ()})
     arguments: defaultdict[tuple[str, str], _Tally] = defaultdict(list)
     counted: set[tuple[object, ...]] = set()
-    found = [(case, one) for case, result in entries_of(report) for one in result.findings]
-    found.sort(key=lambda entry: _rank_of_call(entry[1]))  # stable
-    for case, one in found:
+    findings = [(case, one) for case, result in entries_of(report) for one in result.findings]
+    findings.sort(key=lambda entry: _rank_of_call(entry[1]))  # stable
+    for case, one in findings:
         key: tuple[object, ...] = (case.index, one.kind, one.tool, one.expected, one.called, one.turn, one.path)
         if _rank_of_call(one) < len(_GROUPS_OF_CALL):
             key = (case.index, one.called, one.turn)
