@@ -26,7 +26,7 @@ from toolgrade_langchain._message_log import (
     Repetitions,
     Surroundings,
 )
-from toolgrade_langchain._run_tree import HAS_CONTEXT, CallbackTree, Node, now
+from toolgrade_langchain._run_tree import HAS_CONTEXT, CallbackRecording, CallbackTree, Node, now
 from toolgrade_langchain._tools import offered_tools
 
 _STEP_TAG: Final = "graph:step:"
@@ -48,6 +48,7 @@ class CallbackWatcher:
         """Begin without observations."""
         self.tree = tree
         self._tool_lists: list[tuple[object, list[object]]] = []
+        self._failed_request: tuple[BaseException, CallbackRecording] | None = None
 
     # Chains, graphs and their nodes
 
@@ -155,6 +156,9 @@ class CallbackWatcher:
         node = self.tree.end(run_id)
         if node is None:
             return
+        if self._failed_request is not None and self._failed_request[0] is error:
+            self.tree.drop(self._failed_request[1])
+            self._failed_request = None
         if node.is_step and node.namespace is not None:
             node.recording.unfinished.add(node.namespace)
         if _errors.is_interrupt(error) and node.scope is None:
@@ -464,8 +468,11 @@ class CallbackWatcher:
     def model_failed(self, error: BaseException, run_id: UUID) -> None:
         """Note that a model raised."""
         node = self.tree.end(run_id)
-        if node is not None:
-            self.tree.finish(node, status=_errors.status_of(error), error=_errors.error_text(error))
+        if node is None:
+            return
+        self.tree.finish(node, status=_errors.status_of(error), error=_errors.error_text(error))
+        if not HAS_CONTEXT and node.parent is None:  # a root only for lack of a context, if a chain raises the same
+            self._failed_request = (error, node.recording)
 
     def _specs(self, parameters: Mapping[str, Any]) -> list[object]:
         """Return the tools of a request, which are mostly those of a recent one."""
