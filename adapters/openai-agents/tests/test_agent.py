@@ -118,6 +118,7 @@ class FullDisk(SQLiteSession):
 
     async def add_items(self, items: Any) -> None:  # noqa: ARG002 - it only fails
         """Fail."""
+        self.close()
         raise OSError("disk full")
 
 
