@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     )
     from toolgrade.report import CaseResult, Comparison, MetricSummary, Report
     from toolgrade.result import Finding, MetricResult, ResultStatus
+    from toolgrade.user_turns import Approve, Reject, SimulatedUser, UserTurn
     from toolgrade.verdict import Gate
 
 _NAMES = {
@@ -85,12 +86,14 @@ _NAMES = {
     ),
     "report": "CaseResult Comparison MetricSummary Report",
     "result": "Finding MetricResult ResultStatus",
+    "user_turns": "Approve Reject SimulatedUser UserTurn",
     "verdict": "Gate",
 }
 """The public names by the module that holds them."""
 
 
 __all__ = [
+    "Approve",
     "ArgumentSchemaMetric",
     "BudgetMetric",
     "CallStatus",
@@ -120,10 +123,12 @@ __all__ = [
     "NotMeasuredError",
     "NothingRecordedError",
     "Problem",
+    "Reject",
     "Report",
     "ResultStatus",
     "Run",
     "RunStatus",
+    "SimulatedUser",
     "TaskSuccessMetric",
     "ToolCall",
     "ToolCallParams",
@@ -138,6 +143,7 @@ __all__ = [
     "ToolgradeError",
     "ToolgradeWarning",
     "Turn",
+    "UserTurn",
     "__version__",
     "assert_test",
     "case_from_record",

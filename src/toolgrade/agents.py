@@ -70,8 +70,12 @@ class Conversation:
 Goldens: TypeAlias = "Iterable[Golden] | str | os.PathLike[str]"
 """Goldens, or the path of a file of them."""
 
-AgentCallable: TypeAlias = Callable[[str, Conversation], "Awaitable[Run] | Run"]
+AgentCallable: TypeAlias = Callable[[Any, Conversation], "Awaitable[Run] | Run"]
 """An agent: `(input, conversation) -> Run`, async or not. One that is not async runs in a thread of its own.
+
+The input is the text of the user. After a run with the status `interrupted`, it is the answer of the person for whom
+it waits: `Approve()`, `Reject("why")` or text. The run that the agent then returns has the whole turn, from the text of
+the user on, with each call once.
 
 If the agent fails midway, it should return a `Run` with status `ERROR`, so that its calls are in the case. If it raises
 instead, its calls are unknown, and the run of the case has the exception as its error.

@@ -19,7 +19,7 @@ async def run_golden(golden: Golden, agent: AgentCallable, limit: float | None =
     then unknown, unless the agent has stored them in `Conversation.unfinished`. The id of the golden becomes that of
     the case.
     """
-    run = await _run_agent(agent, golden.input, limit)
+    run = await _run_agent(agent, golden.question, limit)
     if run.status is RunStatus.STOPPED and run.error is None:  # a list of messages may not know, but the agent does
         run = run.model_copy(update={"error": "the run was stopped"})
     if run.error is not None:

@@ -211,9 +211,8 @@ class ToolCall(Model):
     )
     output: AnyJson = None
     id: str | None = None
-    turn: Annotated[int, Field(ge=0)] | None = None
-    """Turn of the user that the call answers, as the number of the user's turns up to it. Of an expected call, the turn
-    in which it must be made."""
+    turn: Annotated[int, Field(ge=1)] | None = None
+    """Turn of the user that the call answers, from 1. Of an expected call, the turn in which it must be made."""
     execution: Execution | None = None
 
     def __hash__(self) -> int:

@@ -25,7 +25,7 @@ from pydantic import (
 from toolgrade._internal.json import MARK, JsonObject, short_repr, to_json_value
 from toolgrade._internal.model import Model, drop_none, new_list, set_fields
 from toolgrade.calls import AvailableTools, CallOrigin, ToolCall
-from toolgrade.errors import InvalidDataError, ToolgradeWarning
+from toolgrade.errors import InvalidDataError, Problem, ToolgradeWarning
 from toolgrade.expect.fields import ExpectedOutput, ExpectedTools, read_matcher
 from toolgrade.matching.argument_pattern import is_pattern
 
@@ -254,7 +254,11 @@ class Handoff(Model):
 
 
 class Turn(Model):
-    """One message of a conversation; only turns of the assistant have calls.
+    """One message of a conversation: called tools are those of the assistant, a turn of the user has expected ones.
+
+    Raises:
+        InvalidDataError: A field is unknown or has a wrong value, or a turn of the assistant states an expectation;
+            `problems` has every path.
 
     Example:
         >>> from toolgrade import ToolCall, Turn
@@ -267,8 +271,21 @@ class Turn(Model):
     role: Literal["user", "assistant"]
     content: str
     tools_called: list[ToolCall] | None = None
+    expected_tools: ExpectedTools | None = None
+    """What the agent should call in answer to this text of the user: `[]` for nothing, `None` if it is not scored."""
+    required_texts: list[str] = Field(default_factory=new_list)
+    """Texts that the agent must say in answer to this text of the user."""
     metadata: Metadata = Field(default_factory=dict)
     retrieval_context: StoredTexts = None
+
+    @model_validator(mode="after")
+    def _stated_by_users(self) -> "Self":
+        if self.role == "assistant":
+            for name in ("expected_tools", "required_texts"):
+                if name in self.model_fields_set and getattr(self, name) not in (None, []):
+                    message = f"must be of a turn of the user; state {name} with the text that the agent answers"
+                    raise InvalidDataError(message, [Problem(f"$.{name}", message)])
+        return self
 
 
 class Run(Model):
@@ -525,7 +542,10 @@ def input_with_images(case: LLMTestCase | MLLMTestCase) -> str | list[str | MLLM
 
 
 class ConversationalTestCase(Model):
-    """A conversation of several turns.
+    """A conversation of several turns. A *turn* is a text of the user with all that the agent did in answer to it.
+
+    Turns count from 1. What the assistant says before the first text of the user belongs to turn 1, and texts of the
+    user that follow each other are one.
 
     Raises:
         InvalidDataError: A field is unknown or has a wrong value; `problems` has every path.
@@ -544,6 +564,17 @@ class ConversationalTestCase(Model):
     turns: list[Turn]
     id: Identifier | None = None
     name: str | None = None
+    expected_tools: ExpectedTools | None = None
+    """The calls that should be made in any turn, or in the turn that a call names; those of one turn of the user alone
+    stand in `Turn.expected_tools`."""
+    expected_output: ExpectedOutput | None = None
+    """The expected last answer."""
+    required_texts: list[str] = Field(default_factory=new_list)
+    """Texts that the agent must say in any turn."""
+    ends: RunEnd | None = None
+    """How the last run must end; see `LLMTestCase.ends`."""
+    user_error: str | None = None
+    """What the simulated user did wrong; no metric measures such a conversation."""
     available_tools: AvailableTools | None = None
     tags: list[str] = Field(default_factory=new_list)
     metadata: Metadata = Field(default_factory=dict)

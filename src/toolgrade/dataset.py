@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Final, NamedTuple, TypeAlias, cast
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeAlias, cast
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from toolgrade._internal.atomic_files import atomic_write
 from toolgrade._internal.compression import (
@@ -43,8 +43,16 @@ from toolgrade.cases import (
 )
 from toolgrade.errors import BadLineWarning, DataFileError, InvalidDataError, Problem
 from toolgrade.expect import ExpectedOutput, ExpectedTools
+from toolgrade.user_turns import SimulatedUser, TurnItems, UserField, UserTurn
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["Golden", "write_cases"]
+
+ANSWERS: Final = "answers"
+"""Key in the metadata of a turn of the user: what the user answered while the agent waited for a person, as the JSON
+forms of `Golden.turns`."""
 
 Source: TypeAlias = "str | os.PathLike[str] | BinaryIO"
 """A path, `"-"` for standard input, or an open binary file; gzip and zstd are recognized by their content."""
@@ -56,25 +64,35 @@ _MAX_PROBLEMS = 10
 
 
 class Golden(Model):
-    """A question and the expected result; running an agent on it gives a test case.
+    """What a user asks, and the expected result; running an agent on it gives a test case.
+
+    It has exactly one of `input` (a single question), `turns` (a conversation) and `user` (who makes one up).
 
     Raises:
         InvalidDataError: A field is unknown or has a wrong value; `problems` has every path.
 
     Example:
-        >>> from toolgrade import Golden, ToolCall, write_cases
+        >>> from toolgrade import Golden, ToolCall, UserTurn, write_cases
         >>> golden = Golden(
         ...     input="What is the weather in Paris?",
         ...     expected_tools=[ToolCall(name="get_weather", input_parameters={"city": "Paris"})],
         ... )
-        >>> write_cases("goldens.jsonl", [golden])
+        >>> booking = UserTurn("Book the cheapest.", expected_tools=[ToolCall(name="book_flight")])
+        >>> write_cases("goldens.jsonl", [golden, Golden(turns=["Find me a flight to Lisbon.", booking])])
         >>> Golden.load("goldens.jsonl")[0].input
         'What is the weather in Paris?'
     """
 
-    input: str
+    input: str | None = None
+    turns: TurnItems | None = None
+    """What the user says: texts, `UserTurn` with expectations, and `Approve()` or `Reject("why")` after a text in
+    answer to which the agent waits for a person. Read as a list of `UserTurn`, `Approve` and `Reject`."""
+    user: UserField | None = None
+    """A `SimulatedUser`, or a function `(conversation) -> text or None`: it is given the `ConversationalTestCase` until
+    now, and ends the conversation by `None`. A function is not written to files."""
     id: Identifier | None = None
     expected_tools: ExpectedTools | None = None
+    """The expected calls; of a conversation, in any turn or in the turn that a call names."""
     expected_output: ExpectedOutput | None = None
     required_texts: list[str] = Field(default_factory=list)
     ends: RunEnd | None = None
@@ -86,6 +104,60 @@ class Golden(Model):
     context: StoredTexts = None
     retrieval_context: StoredTexts = None
     comments: StoredText = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        fields = [name for name in ("input", "turns", "user") if getattr(self, name) is not None]
+        if len(fields) != 1:
+            message = f"a golden must have exactly one of input, turns, user, got {', '.join(fields) or 'none'}"
+            raise InvalidDataError(message)
+        if self.turns and not isinstance(self.turns[0], UserTurn):
+            message = "must be a text of the user; an answer to a run that waits comes after it"
+            raise InvalidDataError(message, [Problem("$.turns[0]", message)])
+        return self
+
+    @property
+    def question(self) -> str:
+        """The first text of the user, or the goal of a simulated one; empty for a function."""
+        if self.turns:
+            return cast("UserTurn", self.turns[0]).content
+        return self.input or (self.user.goal if isinstance(self.user, SimulatedUser) else "")
+
+    @property
+    def is_conversation(self) -> bool:
+        """Whether running it gives a `ConversationalTestCase`, not an `LLMTestCase`."""
+        return self.input is None
+
+    @property
+    def states_nothing(self) -> bool:
+        """Whether it says nothing of what the agent should do."""
+        stated = (self.expected_tools, self.expected_output, self.ends)
+        of_turns = [turn for turn in self.turns or () if isinstance(turn, UserTurn)]
+        texts = (self.required_texts, *(turn.required_texts for turn in of_turns))
+        return not any(texts) and all(one is None for one in (*stated, *(turn.expected_tools for turn in of_turns)))
+
+    @classmethod
+    def from_conversation(cls, case: ConversationalTestCase) -> Golden:
+        """Return the golden whose user says what the user of a conversation said, with its expectations.
+
+        A conversation with a simulated user so becomes one that can be repeated word for word. Answers to a run that
+        waited are known of conversations that `evaluate` made, not of recorded ones.
+
+        Example:
+            >>> from toolgrade import ConversationalTestCase, Golden, Turn
+            >>> turns = [Turn(role="user", content="A refund, please."), Turn(role="assistant", content="Which order?")]
+            >>> golden = Golden.from_conversation(ConversationalTestCase(turns=turns, id="refund"))
+            >>> print(golden.to_json())
+            {"turns": ["A refund, please."], "id": "refund"}
+        """
+        items: list[Any] = []
+        for turn in case.turns:
+            if turn.role == "user":
+                names = {"expected_tools", "required_texts"} & turn.model_fields_set
+                items.append(UserTurn(turn.content, **{name: getattr(turn, name) for name in names}))
+                items += turn.metadata.get(ANSWERS, [])
+        names = cls.model_fields.keys() & case.model_fields_set - {"turns"}
+        return cls(turns=items, **{name: getattr(case, name) for name in names})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> list[Golden]:

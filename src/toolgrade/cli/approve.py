@@ -90,7 +90,7 @@ class _Draft(NamedTuple):
         """What no two goldens share."""
         if self.place is not None:
             return "golden", self.place
-        return ("id", self.golden.id) if self.golden.id else ("input", self.golden.input)
+        return ("id", self.golden.id) if self.golden.id else ("input", self.golden.question)
 
 
 def _goldens_in(target: str, *, allow_nan: bool) -> list[Golden]:
@@ -142,7 +142,7 @@ def _without_conflicts(drafts: Sequence[_Draft]) -> list[_Draft]:
     for draft in drafts:
         golden = draft.golden
         content = Golden(input=golden.input, expected_tools=golden.expected_tools, ends=golden.ends).to_json()
-        groups.setdefault((draft.place, draft.golden.input, content), []).append(draft)
+        groups.setdefault((draft.place, draft.golden.question, content), []).append(draft)
     owners: defaultdict[object, set[int]] = defaultdict(set)
     for number, group in enumerate(groups.values()):
         for draft in group:
@@ -164,7 +164,7 @@ def _shared_inputs(goldens: Sequence[Golden]) -> Iterator[str]:
     """Yield a warning for each input that several goldens have, which a run can only find by id."""
     by_input: defaultdict[str, list[str]] = defaultdict(list)
     for golden in goldens:
-        by_input[golden.input].append(golden.id or "one without an id")
+        by_input[golden.question].append(golden.id or "one without an id")
     for text, ids in by_input.items():
         if len(ids) > 1:
             listed = join_first(ids, 5)
@@ -197,7 +197,7 @@ def _confirm(name: str, *, can_ask: bool) -> None:
 
 def _difference(old: Sequence[Golden], new: Sequence[Golden]) -> Iterator[str]:
     """Yield the lines of a unified difference, golden by golden."""
-    before, after = ({golden.id or golden.input: golden for golden in goldens} for goldens in (old, new))
+    before, after = ({golden.id or golden.question: golden for golden in goldens} for goldens in (old, new))
     for key in {**before, **after}:
         left, right = (
             DEFAULT.model(goldens[key]).to_json(indent=2).splitlines() if key in goldens else []

@@ -609,7 +609,7 @@ class GoldenSet:
         self._by_id = {golden.id: place for place, golden in enumerate(goldens) if golden.id}
         self._by_input: defaultdict[str, list[int]] = defaultdict(list)
         for place, golden in enumerate(goldens):
-            self._by_input[golden.input].append(place)
+            self._by_input[golden.question].append(place)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], field: str | None, *, allow_nan: bool = False) -> GoldenSet:
@@ -674,7 +674,7 @@ class GoldenSet:
             how = "by id, name or input" if self.field is None else f"by the field {self.field!r}"
             remedy = "name the field that has the id with golden_id (--golden-id)"
             raise ConfigurationError(f"no case has a golden in {self.name}, {how}; {remedy}")
-        unused = [golden.id or golden.input for place, golden in enumerate(self.goldens) if place not in used]
+        unused = [golden.id or golden.question for place, golden in enumerate(self.goldens) if place not in used]
         texts = [_missing(without, "case", f"without a golden in {self.name}")]
         texts.append(_missing(unused, "golden", f"of {self.name} without a case"))
         return [*ambiguous[:_NAMED], *filter(None, texts)]

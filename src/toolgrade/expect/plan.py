@@ -37,7 +37,7 @@ class Expect:
             `None` is `{}`.
         output: The output, or a matcher; if unset, any output is accepted. Only some metrics compare it.
         type: The type of the tool; `None` for any.
-        turn: The turn of the user in which it must be called, as `ToolCall.turn`, at least 0; `None` for any.
+        turn: The turn of the user in which it must be called, from 1; `None` for any.
         optional: The call may be missing; it counts only if it is made.
         extra_arguments: Arguments that are not expected do not count; by default each of them lowers the similarity.
         times: The least and the greatest number of calls: `2`, `(1, 3)`, or `(1, None)` without a limit.
@@ -82,8 +82,8 @@ class Expect:
         put("input_parameters", _arguments(self.input_parameters))
         put("output", self.output if self.output is ABSENT else tree_of(self.output))
         put("type", _type(self.type))
-        valid_turn = self.turn is None or (type(self.turn) is int and self.turn >= 0)
-        require(valid_turn, "turn must be a whole number from 0", self.turn)
+        valid_turn = self.turn is None or (type(self.turn) is int and self.turn >= 1)
+        require(valid_turn, "turn must be a whole number from 1", self.turn)
         _set_order(self, self.label, self.after)
         times = _times(self.times, optional=self.optional)
         put("times", None if self.times is None else times)
