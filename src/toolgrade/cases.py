@@ -6,7 +6,9 @@ import base64
 import binascii
 import inspect
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from itertools import chain, groupby
@@ -585,78 +587,217 @@ class ConversationalTestCase(Model):
     context: StoredTexts = None
     comments: StoredText = None
 
-    def to_test_cases(self) -> list[LLMTestCase]:
-        """Return a test case for each question of the user: its turns, and those of the assistant up to the next one.
+    @property
+    def exchanges(self) -> "list[Exchange]":
+        """The turns of the user, each with the texts of the assistant that answer it."""
+        groups = [list(group) for _, group in groupby(self.turns, key=lambda turn: turn.role)]
+        before = groups.pop(0) if groups and groups[0][0].role == "assistant" else []
+        pairs = [(group, groups[at + 1] if at + 1 < len(groups) else []) for at, group in enumerate(groups)][::2]
+        if before:
+            questions, answers = pairs[0] if pairs else ([], [])
+            pairs[:1] = [(questions, before + answers)]
+        return [Exchange(number, *pair) for number, pair in enumerate(pairs, start=1)]
 
-        Id and name are those of the conversation with `, turn 1` and so on. The calls are those of all turns of the
+    def to_test_cases(self) -> list[LLMTestCase]:
+        """Return a test case for each turn that was answered, for metrics that measure one question.
+
+        Id and name are those of the conversation with `, turn 1` and so on. The calls are those of all texts of the
         assistant, `None` if none of these has `tools_called`; the answer is the last text. The `run` of a case has what
         the metadata of its turns say of their run (see `toolgrade.capture.conversation`), and the `warnings` in the
-        metadata of the conversation. Questions without an answer are left out, and so are turns of the assistant
-        without calls before the first question.
+        metadata of the conversation.
         """
-        cases: list[LLMTestCase] = []
-        questions: list[Turn] = []
-        for role, group in groupby(self.turns, key=lambda turn: turn.role):
-            turns = list(group)
-            if role == "user":
-                questions = turns
-            elif questions or any(turn.tools_called for turn in turns):
-                cases.append(self._test_case(questions, turns, len(cases) + 1))
-                questions = []
-        return cases
+        return [self._test_case(exchange) for exchange in self.exchanges if exchange.answers]
 
-    def _test_case(self, questions: list[Turn], answers: list[Turn], number: int) -> LLMTestCase:
-        texts = drop_none({"input": _question(questions), "actual_output": _last_text(answers)})
-        calls = _calls_of(answers)
+    @property
+    def stating_turns(self) -> list[tuple[int, LLMTestCase]]:
+        """The numbers of the turns that state what the agent should do, each with its case."""
+        stating = [one for one in self.exchanges if one.expected_tools is not None or one.required_texts]
+        return [(one.number, self._test_case(one)) for one in stating]
+
+    def _test_case(self, exchange: "Exchange") -> LLMTestCase:
+        calls = exchange.calls if exchange.answers else []
         fields: JsonObject = {
-            "id": _turn_label(self.id, number),
-            "name": _turn_label(self.name, number),
+            "id": _turn_label(self.id, exchange.number),
+            "name": _turn_label(self.name, exchange.number),
+            "input": exchange.question,
+            "actual_output": exchange.answer,
             "tools_called": calls,
+            "expected_tools": exchange.expected_tools,
+            "required_texts": exchange.required_texts or None,
             "available_tools": self.available_tools,
             "tags": self.tags or None,
             "metadata": self.metadata or None,
+            "run": self._run([exchange], calls),
         }
-        recorded = _run_fields([self.metadata, *(turn.metadata for turn in answers)])
-        if recorded:
-            recorded |= texts | drop_none({"conversation_id": self.id})
-            fields["run"] = Run(calls=calls or [], **recorded)
-        return LLMTestCase(**texts, **drop_none(fields))
+        return LLMTestCase(**drop_none(fields))
+
+    def to_test_case(self) -> "WholeConversation":
+        """Return the whole conversation as one case, as metrics measure it: each call has its turn.
+
+        The expected calls are those of the conversation and those of its turns, which must be called in their turn. The
+        question is the first text of the user, the answer the last one of the assistant.
+
+        Raises:
+            InvalidDataError: The expectations of the turns cannot be joined; see `toolgrade.expect.turns`.
+        """
+        exchanges = self.exchanges
+        recorded = [exchange for exchange in exchanges if exchange.calls is not None]
+        calls = [call.model_copy(update={"turn": one.number}) for one in recorded for call in one.calls or ()]
+        one = exchanges[0] if len(exchanges) == 1 else None
+        texts = self.required_texts if one is None else [*self.required_texts, *one.required_texts]
+        fields: JsonObject = {
+            "id": self.id,
+            "name": self.name,
+            "input": exchanges[0].question if exchanges else None,
+            "actual_output": next((one.answer for one in reversed(exchanges) if one.answer), None),
+            "agent_texts": [text for exchange in exchanges for text in exchange.agent_texts] or None,
+            "tools_called": calls if len(recorded) == sum(bool(one.answers) for one in exchanges) else None,
+            "expected_tools": self._expected_tools(exchanges),
+            "expected_output": self.expected_output,
+            "required_texts": texts or None,
+            "ends": self.ends,
+            "available_tools": self.available_tools,
+            "tags": self.tags or None,
+            "metadata": self.metadata or None,
+            "run": self._run(exchanges, calls),
+            "conversation": self,
+        }
+        return WholeConversation(**drop_none(fields))
+
+    def _expected_tools(self, exchanges: "list[Exchange]") -> ExpectedTools | None:
+        """Return the expected calls of the conversation and of its turns, pinned to these if there are several."""
+        stated = [(one.number, one.expected_tools) for one in exchanges if one.expected_tools is not None]
+        if not stated:
+            return self.expected_tools
+        if len(exchanges) == 1 and self.expected_tools is None:
+            return stated[0][1]
+        from toolgrade.expect.turns import joined  # noqa: PLC0415 - loaded with the first conversation
+
+        return joined(self.expected_tools, stated)
+
+    def _run(self, exchanges: "list[Exchange]", calls: list[ToolCall] | None) -> Run | None:
+        """Return what the metadata say of the runs of these turns; `None` if they say nothing."""
+        fields = _run_fields(self.metadata, [turn.metadata for one in exchanges for turn in one.answers])
+        if not fields:
+            return None
+        texts = {"input": exchanges[0].question, "actual_output": exchanges[-1].answer, "conversation_id": self.id}
+        return Run(calls=calls or [], **fields, **drop_none(texts))
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A turn: what the user said, and what the assistant did in answer to it."""
+
+    number: int
+    """From 1."""
+    questions: list[Turn]
+    answers: list[Turn]
+
+    @property
+    def question(self) -> str | None:
+        """The texts of the user."""
+        return "\n\n".join(turn.content for turn in self.questions) if self.questions else None
+
+    @property
+    def answer(self) -> str | None:
+        """The last text of the assistant."""
+        return next((turn.content for turn in reversed(self.answers) if turn.content), None)
+
+    @property
+    def agent_texts(self) -> list[str]:
+        """All texts of the assistant; those before its last text are known of recorded runs."""
+        texts: list[str] = []
+        for turn in self.answers:
+            recorded = _texts_in(turn.metadata.get("agent_texts"))
+            texts += recorded or ([turn.content] if turn.content else [])
+        return texts
+
+    @property
+    def calls(self) -> list[ToolCall] | None:
+        """The calls of all texts of the assistant; `None` if none of them has `tools_called`."""
+        recorded = [turn.tools_called for turn in self.answers if turn.tools_called is not None]
+        return list(chain.from_iterable(recorded)) if recorded else None
+
+    @property
+    def expected_tools(self) -> ExpectedTools | None:
+        """What the last text of the user that states it says."""
+        return next((one.expected_tools for one in reversed(self.questions) if one.expected_tools is not None), None)
+
+    @property
+    def required_texts(self) -> list[str]:
+        """Those of all texts of the user."""
+        return [text for turn in self.questions for text in turn.required_texts]
+
+
+class WholeConversation(LLMTestCase):
+    """A conversation as one case; see `ConversationalTestCase.to_test_case`."""
+
+    conversation: ConversationalTestCase
+
+    @property
+    def scored_turns(self) -> frozenset[int] | None:
+        """The turns whose calls are compared with the expected ones; `None` for all.
+
+        Those that state nothing are not, unless the conversation as a whole states its calls.
+        """
+        exchanges = self.conversation.exchanges
+        stating = frozenset(one.number for one in exchanges if one.expected_tools is not None)
+        return None if self.conversation.expected_tools is not None or not stating else stating
+
+    @property
+    def turns_with_texts(self) -> list[Exchange]:
+        """The turns that state texts for themselves, if there are several turns."""
+        exchanges = self.conversation.exchanges
+        return [one for one in exchanges if one.required_texts] if len(exchanges) > 1 else []
+
+    @property
+    def silent_turns(self) -> frozenset[int]:
+        """The turns that state that nothing should be called."""
+        return frozenset(one.number for one in self.conversation.exchanges if one.expected_tools == [])
 
 
 def _turn_label(label: str | None, number: int) -> str | None:
     return None if label is None else f"{label}, turn {number}"
 
 
-def _question(turns: list[Turn]) -> str | None:
-    return "\n\n".join(turn.content for turn in turns) if turns else None
-
-
-def _last_text(turns: list[Turn]) -> str | None:
-    return next((turn.content for turn in reversed(turns) if turn.content), None)
-
-
-def _calls_of(turns: list[Turn]) -> list[ToolCall] | None:
-    """Return the calls of all turns; `None` if none of them has `tools_called`."""
-    recorded = [turn.tools_called for turn in turns if turn.tools_called is not None]
-    return list(chain.from_iterable(recorded)) if recorded else None
-
-
 _RUN_STATUSES = frozenset(status.value for status in RunStatus)
+_BROKEN = frozenset({"error", "stopped"})
+_OF_ANY = ("status", "error", "run_id", "span_id", "warnings")
+"""Metadata of a conversation that are about its run."""
 
 
-def _run_fields(records: list[JsonObject]) -> JsonObject:
-    """Return what metadata say of runs; of several runs, the last one and the warnings of all."""
-    fields: JsonObject = {}
-    warnings: list[str] = []
-    for record in records:
-        texts = {name: value for name, value in record.items() if isinstance(value, str)}
-        if texts.get("status") not in _RUN_STATUSES:
-            texts.pop("status", None)
-        fields |= {name: texts[name] for name in ("run_id", "status", "error") if name in texts}
-        if "span_id" in texts:
-            fields["metadata"] = {"span_id": texts["span_id"]}
-        warnings += _texts_in(record.get("warnings"))
-    return {**fields, "warnings": warnings} if warnings else fields
+def _run_fields(conversation: JsonObject, turns: list[JsonObject]) -> JsonObject:
+    """Return what metadata say of runs: the end of the first that broke, else of the last; warnings and sums of all."""
+    records = [{name: conversation[name] for name in _OF_ANY if name in conversation}, *turns]
+    parts = [_known(record) for record in records]
+    fields = {name: value for one in parts for name, value in one.items() if name in {"run_id", "metadata"}}
+    end = next((one for one in parts if one.get("status") in _BROKEN), parts[-1])
+    fields |= {name: end[name] for name in ("status", "error") if name in end}
+    usage: Counter[str] = Counter()
+    for one in parts:
+        usage.update(one.get("usage", {}))
+    durations = [one["duration"] for one in parts if "duration" in one]
+    sums = {
+        "usage": dict(usage),
+        "models": list(dict.fromkeys(model for one in parts for model in one["models"])),
+        "warnings": [text for one in parts for text in one["warnings"]],
+        "duration": sum(durations) if durations else None,
+    }
+    return fields | {name: value for name, value in sums.items() if value not in (None, [], {})}
+
+
+def _known(record: JsonObject) -> JsonObject:
+    """Return what the metadata of a turn say of its run; they may have keys of the user, too."""
+    known: JsonObject = {name: record[name] for name in ("run_id", "error") if isinstance(record.get(name), str)}
+    if record.get("status") in _RUN_STATUSES:
+        known["status"] = record["status"]
+    if isinstance(record.get("span_id"), str):
+        known["metadata"] = {"span_id": record["span_id"]}
+    if isinstance(record.get("duration"), (int, float)):
+        known["duration"] = float(record["duration"])
+    if isinstance(record.get("usage"), dict):
+        known["usage"] = {name: count for name, count in record["usage"].items() if type(count) is int}
+    return {**known, "models": _texts_in(record.get("models")), "warnings": _texts_in(record.get("warnings"))}
 
 
 def _texts_in(value: object) -> list[str]:

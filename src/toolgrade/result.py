@@ -37,7 +37,6 @@ FindingKind: TypeAlias = Literal[
     "wrong_output",
     "wrong_type",
     "equal_by_meaning",
-    "wrong_turn",
     "missing_text",
     "wrong_answer",
     "not_ended",
@@ -100,14 +99,13 @@ class Finding(NamedTuple):
             `error_text` (a failure that only the answer shows), `abandoned` and `repeated` (failures that were not
             recovered from); `forbidden`, `forbidden_argument`, `not_approved` and `too_early` (policy). Of plans:
             `forbidden`, and `not_parallel` (in another step than its group). `unknown_effect`: not scored, because it
-            is unknown whether the call changes something. Of the success of a task: `wrong_turn` (not called in its
-            turn of the user), `missing_text` (a required text that the agent did not say), `wrong_answer` and
-            `not_ended`. See docs/metrics.md.
+            is unknown whether the call changes something. Of the success of a task: `missing_text` (a required text
+            that the agent did not say), `wrong_answer` and `not_ended`. See docs/metrics.md.
         message: One sentence for people; positions in it count from 1.
         tool: Name of the tool.
         expected: Position of the expected call, from 0; `None` if there is none.
-        called: Position of the called one, from 0; `None` if there is none. In a conversation, within its turn.
-        turn: Position of the turn in a conversation, from 0.
+        called: Position of the called one, from 0; `None` if there is none. In a conversation, among all its calls.
+        turn: The turn of the user in a conversation, from 1.
         path: JSON path within the call, e.g. `$.input_parameters.city`; `None` for a whole call.
         expected_value: The value expected there, a matcher (see `toolgrade.expect`), or `ABSENT`.
         called_value: The value found there, or `ABSENT`.
@@ -158,8 +156,8 @@ class QuestionResult:
         decision: `yes`, `no` or `cannot_tell`; `None` unless `ok`.
         missing: How many calls are missing; 0 unless the criterion is `missing_calls` and the decision `no`.
         tool: Name of the called tool; `None` for a unit.
-        called: Position of the call in its `tools_called`, from 0; `None` for a unit.
-        turn: Position of its turn, or of the last turn of the unit, from 0; `None` in a case without turns.
+        called: Position of the call among all of the case, from 0; `None` for a unit.
+        turn: Its turn of the user, from 1; `None` in a case without turns.
         probability: Share of the samples that agree, in [0, 1]; `None` with one sample.
         rationale: Text of the judge, or of the check in code; `None` if the judge gives none.
         evidence: References: `c2` is the second call of the case, `m1` its first message, `t3` the third tool.
@@ -195,14 +193,14 @@ class UnitResult:
 
     Attributes:
         index: Position among the units of the case, from 0.
-        turns: Positions of its turns, from 0; empty in a case without turns.
+        turn: Its turn of the user, from 1; `None` in a case without turns.
         selection: Its selection score, in [0, 1]; `None` if nothing was decided.
         arguments: Its argument score, likewise; also `None` without a call, or if arguments were not judged.
         questions: Every question about it.
     """
 
     index: int
-    turns: tuple[int, ...] = ()
+    turn: int | None = None
     selection: float | None = None
     arguments: float | None = None
     questions: tuple[QuestionResult, ...] = ()
@@ -211,7 +209,7 @@ class UnitResult:
         """Return this as JSON values, redacted; a missing score is null."""
         return {
             "index": self.index,
-            "turns": list(self.turns),
+            "turn": self.turn,
             "selection": self.selection,
             "arguments": self.arguments,
             "questions": [question.to_dict(redactor) for question in self.questions],

@@ -100,7 +100,7 @@ CALLS = {"expected_tools": [expected("book", day=1)], "tools_called": [called("b
         pytest.param(
             {"expected_tools": [expected("book", 1), expected("pay", 2)],
              "tools_called": [called("pay", 1), called("book", 1)]},
-            0.75, {"effects": 1, "arguments": 1, "turns": 0.5, "order": 0.5}, id="a call in a turn too early",
+            0.5, {"effects": 0.5, "arguments": 0.5}, id="a call in a turn too early",
         ),
         pytest.param(
             {"expected_tools": [expected("book"), expected("pay")], "tools_called": [called("pay"), called("book")]},
@@ -136,7 +136,7 @@ def test_the_reason_shows_the_arithmetic_and_what_counted_as_equal() -> None:
         tools_called=[
             called("find", 1),
             called("book", 1, city="new  york", seats=["B2", "A1"], note="y"),
-            called("pay", 2, sum="12.50"),
+            called("pay", 1, sum="12.50"),
         ],
         required_texts=["120", "aisle"],
         agent_texts=["It costs $1,120 or $120.00."],
@@ -146,17 +146,16 @@ def test_the_reason_shows_the_arithmetic_and_what_counted_as_equal() -> None:
         actual_output="Sorry.",
     )
 
-    pair = "'book' (expected #2, called #2): $.input_parameters"
+    pair = "Turn 1: 'book' (expected #2, called #2): $.input_parameters"
     assert str(result.reason).split("\n") == [
         (
-            "total: (effects 1 + arguments 0.8333) / 2 x (0.98 + 0.02 x reads 0) x (1 + turns 0.3333) / 2 x "
-            "(1 + required_texts 0.5) / 2 x (1 + ended 0) / 2 x (1 + answer 0) / 2 = 0.1123 (failed at 0.98)."
+            "total: (effects 1 + arguments 0.8333) / 2 x (0.98 + 0.02 x reads 0) x "
+            "(1 + required_texts 0.5) / 2 x (1 + ended 0) / 2 x (1 + answer 0) / 2 = 0.1684 (failed at 0.98)."
         ),
         "Effects: 2 x 2 matched / (2 expected + 2 called) = 1.",
         "Arguments: 2 x 1.6667 matched / (2 expected + 2 called) = 0.8333.",
         "Reads: 0 of 1 expected = 0.",
         "Order: 1.6667 of 1.6667 matched in order = 1.",
-        "Turns: 0.6667 matched in turn / 2 expected calls = 0.3333.",
         "Required texts: 1 of 2 said = 0.5.",
         "Ended: no = 0.",
         'Answer: compared with contains "booked" = 0.',
@@ -165,7 +164,6 @@ def test_the_reason_shows_the_arithmetic_and_what_counted_as_equal() -> None:
         f'{pair}.seats expected ["A1", "B2"], called with ["B2", "A1"]: equal by meaning.',
         f'{pair}.sum expected 12.5, called with "12.50": equal by meaning.'.replace("book", "pay").replace("#2", "#3"),
         "Missing read: expected #1 'look' was not called.",
-        "Not in its turn: expected #3 'pay' was not called in turn 1.",
         'Not said: "aisle".',
         "The run did not come to its own end.",
         'The answer does not fit: expected contains "booked".',
@@ -297,37 +295,26 @@ def test_a_type_that_differs_is_not_the_right_tool() -> None:
 
 
 @pytest.mark.parametrize(
-    ("plan", "turns", "score"),
+    ("plan", "score"),
     [
-        ([expected("book", 1, n=1), expected("book", 2, n=2)], 1, 1),
-        ([expected("book", 2, n=1), expected("book", 1, n=2)], 0, 0.5),
-        ([expected("book", 1, n=1), expected("book", n=2)], 1, 1),
-        ([expected("look", 1), expected("book", 1, n=1), expected("book", 2, n=2)], 1, 1),
-        ([expected("look", 2), expected("book", 1, n=1), expected("book", 2, n=2)], 2 / 3, 5 / 6),
-        ([Expect("book", {"n": 1}, turn=1, label="a"), Expect("book", {"n": 2}, turn=2, after=["a"])], 1, 1),
-        ([expected("book", 1, n=1), OneOf(Expect("book", {"n": 2}, turn=2), expected("book", 3, n=2))], 1, 1),
-        ([Expect("book", turn=1, times=(0, 3)), expected("book", n=2)], 1, 1),
-        ([Expect("book", {"n": 1}, turn=1), expected("book", n=2), Expect("pay", turn=1, optional=True)], 1, 1),
+        ([expected("book", 1, n=1), expected("book", 2, n=2)], 1),
+        ([expected("book", 2, n=1), expected("book", 1, n=2)], 0.5),
+        ([expected("book", 1, n=1), expected("book", n=2)], 1),
+        ([expected("look", 1), expected("book", 1, n=1), expected("book", 2, n=2)], 1),
+        ([expected("look", 2), expected("book", 1, n=1), expected("book", 2, n=2)], 0.98),
+        ([Expect("book", {"n": 1}, turn=1, label="a"), Expect("book", {"n": 2}, turn=2, after=["a"])], 1),
+        ([expected("book", 1, n=1), OneOf(Expect("book", {"n": 2}, turn=2), expected("book", 3, n=2))], 1),
+        ([Expect("book", turn=1, times=(0, 3)), expected("book", n=2)], 1),
+        ([Expect("book", {"n": 1}, turn=1), expected("book", n=2), Expect("pay", turn=1, optional=True)], 1),
     ],
 )  # fmt: skip
-def test_calls_in_their_turns(plan: list[Any], turns: float, score: float) -> None:
+def test_calls_in_their_turns(plan: list[Any], score: float) -> None:
     """Reads and writes are compared within their turn, in lists and in plans."""
     calls = [called("look", 1), called("book", 1, n=1), called("book", 2, n=2)]
     for form in (plan, Plan(plan)) if all(isinstance(item, ToolCall) for item in plan) else (Plan(plan),):
         result = measured(expected_tools=form, tools_called=calls)
 
-        assert result.parts["turns"] == pytest.approx(turns)
         assert result.score == pytest.approx(score)
-
-
-def test_a_call_in_another_turn_has_a_finding_of_its_own() -> None:
-    """A call that was not made at all is missing, and nothing else."""
-    result = measured(
-        expected_tools=[expected("book", 1), expected("pay", 2), expected("mail", 2)],
-        tools_called=[called("book", 2), called("pay", 2)],
-    )
-
-    assert [(finding.kind, finding.expected) for finding in result.findings] == [("missing", 2), ("wrong_turn", 0)]
 
 
 def test_turns_of_recorded_messages() -> None:
@@ -345,7 +332,7 @@ def test_turns_of_recorded_messages() -> None:
     for run, turn in ((long, 2), (short, 1), (Run(input="a", calls=[called("book")]), 1)):
         metric = TaskSuccessMetric(effects=EFFECTS)
         assert metric.measure(run.to_test_case(expected_tools=[expected("book", turn)])).score == 1
-        assert metric.measure(run.to_test_case(expected_tools=[expected("book", 3)])).score == 0.5
+        assert metric.measure(run.to_test_case(expected_tools=[expected("book", 3)])).score == 0
 
 
 # What the agent said, and how the run ended

@@ -77,9 +77,8 @@ def calls(names: str) -> list[ToolCall]:
         (Finding("missing_text", "", "", expected_value="12A"), 'the agent: did not say "12A"'),
         (Finding("wrong_answer", "", "", expected_value=Approx(3)), f"the answer: does not fit {Approx(3).describe()}"),
         (Finding("not_ended", "", ""), "the run: did not come to its own end"),
-        (Finding("wrong_turn", "", "look", 1), "e2 look: not in its turn"),
-        (Finding("missing_call", "", "", turn=3), "turn 4 a call: needed, not called"),
-        (Finding("wrong_tool", "", "look", called=0, turn=3), "turn 4 c1 look: not the right tool"),
+        (Finding("missing_call", "", "", turn=4), "turn 4 a call: needed, not called"),
+        (Finding("wrong_tool", "", "look", called=0, turn=4), "turn 4 c1 look: not the right tool"),
         (Finding("schema_violation", "", "look", called=0, path="$.input_parameters"), None),
     ],
     ids=lambda value: value.kind if isinstance(value, Finding) else "",
@@ -196,7 +195,7 @@ def test_harmless_findings_come_last() -> None:
 
 def test_turns_decide_before_positions() -> None:
     """In a conversation the second call of the first turn comes before the first of the second."""
-    findings = (Finding("wrong_tool", "", "b", called=0, turn=1), Finding("wrong_tool", "", "a", called=1, turn=0))
+    findings = (Finding("wrong_tool", "", "b", called=0, turn=2), Finding("wrong_tool", "", "a", called=1, turn=1))
     measured = MetricResult(metric="m", status=ResultStatus.SCORED, threshold=1, score=0, findings=findings)
 
     assert first_problem(measured) == "turn 1 c2 a: not the right tool (+1)"

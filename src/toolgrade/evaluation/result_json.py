@@ -44,7 +44,6 @@ _DIFFERENCES: Final = (
     "extra_argument",
     "wrong_output",
     "wrong_type",
-    "wrong_turn",
 )
 """Kinds of findings that describe a difference between the two calls of a pair."""
 
@@ -195,7 +194,7 @@ class WrittenUnit(Written):
     """The judgement of one interaction."""
 
     index: int = 0
-    turns: list[int] = Field(default_factory=list[int])
+    turn: int | None = None
     selection: float | None = None
     arguments: float | None = None
     questions: list[WrittenQuestion] = Field(default_factory=list[WrittenQuestion])

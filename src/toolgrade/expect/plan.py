@@ -113,6 +113,7 @@ class Forbid:
         input_parameters: Only calls with at least these arguments are forbidden; values may be matchers. If unset, any
             arguments are. They are compared even if arguments do not count in the score. A call whose arguments were
             not recorded, or are redacted there, does not count as forbidden.
+        turn: Only calls in this turn of the user are forbidden, from 1; `None` for any.
         at: Matchers by place, as in `Expect`.
 
     Raises:
@@ -133,11 +134,12 @@ class Forbid:
     name: Name
     input_parameters: Any = ABSENT
     _: KW_ONLY
+    turn: int | None = None
     at: Mapping[str, Matcher] = field(default_factory=dict[str, Matcher])
 
     def __post_init__(self) -> None:
         """Check the options and normalize them."""
-        checked = Expect(self.name, self.input_parameters, at=self.at)
+        checked = Expect(self.name, self.input_parameters, turn=self.turn, at=self.at)
         object.__setattr__(self, "input_parameters", checked.input_parameters)
 
 

@@ -77,14 +77,13 @@ _NO_IMAGES = ImageAccess()
 class CaseCall:
     """One call of a case.
 
-    `number` counts all calls of the case from 1, and its id in the evidence is `c<number>`. `turn` is the position of
-    its turn from 0, `None` in a case without turns; `position` is its place in that `tools_called`, from 0.
+    `number` counts all calls of the case from 1, and its id in the evidence is `c<number>`. `message` is the position
+    of its message from 0, `None` in a case without turns.
     """
 
     number: int
     call: ToolCall
-    turn: int | None
-    position: int
+    message: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +100,15 @@ class CaseMessage:
 class Unit:
     """One unit interaction; `index` counts from 0, `earlier` holds all messages before it.
 
-    `request` holds the user's messages, none where the agent began on its own; `response` the agent's. `has_turns` says
-    that its messages are turns of a conversation, `is_multimodal` that the judge is sent the images of the case.
+    `request` holds the user's messages, none where the agent began on its own; `response` the agent's. `turn` is its
+    turn in a conversation, from 1; `is_multimodal` says that the judge is sent the images of the case.
     """
 
     index: int
     earlier: tuple[CaseMessage, ...]
     request: tuple[CaseMessage, ...]
     response: tuple[CaseMessage, ...]
-    has_turns: bool = True
+    turn: int | None = None
     is_multimodal: bool = False
 
     @property
@@ -117,18 +116,13 @@ class Unit:
         """Its calls, in order."""
         return tuple(call for message in self.response for call in message.calls)
 
-    @property
-    def turns(self) -> tuple[int, ...]:
-        """Positions of its turns, from 0; empty in a case without turns."""
-        return tuple(message.number - 1 for message in (*self.request, *self.response)) if self.has_turns else ()
-
 
 def unit_of(case: LLMTestCase | MLLMTestCase) -> Unit:
     """Return a case of one question as one unit; the case must have `tools_called` and `input`."""
-    calls = tuple(CaseCall(index + 1, call, None, index) for index, call in enumerate(case.tools_called or ()))
+    calls = tuple(CaseCall(index + 1, call, None) for index, call in enumerate(case.tools_called or ()))
     request = CaseMessage(1, "user", input_with_images(case) or "")
     response = CaseMessage(2, "assistant", case.actual_output or "", calls)
-    return Unit(0, (), (request,), (response,), has_turns=False, is_multimodal=isinstance(case, MLLMTestCase))
+    return Unit(0, (), (request,), (response,), is_multimodal=isinstance(case, MLLMTestCase))
 
 
 def units_of(case: ConversationalTestCase) -> tuple[tuple[Unit, ...], list[str]]:
@@ -142,16 +136,18 @@ def units_of(case: ConversationalTestCase) -> tuple[tuple[Unit, ...], list[str]]
     units: list[Unit] = []
     notes: list[str] = []
     request: tuple[CaseMessage, ...] = ()
+    turns, turn = count(1), 1
     # A user may need several turns to say one thing, and an agent several to answer: runs of one role are not split.
     for role, group in groupby(messages, key=lambda message: message.role):
         run = tuple(group)
         if role == "user":
             request = run
+            turn = next(turns)
             continue
         # A greeting is not judged, but an agent that acts before it is asked is.
         if request or any(message.calls for message in run):
             begin = (*request, *run)[0].number - 1
-            units.append(Unit(len(units), tuple(messages[:begin]), request, run))
+            units.append(Unit(len(units), tuple(messages[:begin]), request, run, turn))
         if not request:
             fate = "judged as calls without a request" if units else "not judged, since it calls no tool"
             notes.append(f"{_turns_text(run)} before the first user turn: {fate}")
@@ -165,7 +161,7 @@ def _messages_of(turns: Sequence[Turn]) -> list[CaseMessage]:
     messages: list[CaseMessage] = []
     numbers = count(1)
     for index, turn in enumerate(turns):
-        calls = [CaseCall(next(numbers), call, index, place) for place, call in enumerate(turn.tools_called or ())]
+        calls = [CaseCall(next(numbers), call, index) for call in turn.tools_called or ()]
         messages.append(CaseMessage(index + 1, turn.role, turn.content, tuple(calls)))
     return messages
 
@@ -213,7 +209,7 @@ class EvidenceBuilder:
         document["done"] = self._calls_with_results(before, pictures, call)
         _note_left_out(document, "done", len(before) - MOST_DONE)
         # Whether text of the same turn precedes the call is not recorded, so only the text of earlier turns is shown.
-        earlier_turns = call.turn or 0
+        earlier_turns = call.message or 0
         messages = [message for message in unit.response if message.number <= earlier_turns]
         if messages:
             document["said"] = self._messages(messages, pictures)
@@ -368,7 +364,7 @@ def _result_fields(call: ToolCall, limit: int) -> JsonObject:
 def _in_parallel(other: CaseCall, call: CaseCall) -> bool:
     """Return whether one model message asked for both calls, so that neither depends on the other's result."""
     first, second = other.call.execution or Execution(), call.call.execution or Execution()
-    in_one_step = (other.turn, first.step, first.agent) == (call.turn, second.step, second.agent)
+    in_one_step = (other.message, first.step, first.agent) == (call.message, second.step, second.agent)
     return in_one_step and first.step is not None
 
 

@@ -179,7 +179,7 @@ def judgement_of(replies: Replies) -> Judgement:
 
 
 def _unit_result(unit: Unit, questions: tuple[QuestionResult, ...], parts: Mapping[str, PartScore]) -> UnitResult:
-    return UnitResult(index=unit.index, turns=unit.turns, questions=questions, **_scores_of(parts))
+    return UnitResult(index=unit.index, turn=unit.turn, questions=questions, **_scores_of(parts))
 
 
 def _prompts(judge: Judge, questions: Sequence[JudgeQuestion]) -> list[Prompt]:
@@ -233,7 +233,7 @@ def _questions(
 
 def _question_about_call(criterion: Criterion, unit: Unit, call: CaseCall) -> JudgeQuestion:
     name = call.call.name
-    judged = QuestionResult(criterion=criterion, decided_by="judge", tool=name, called=call.position, turn=call.turn)
+    judged = QuestionResult(criterion=criterion, decided_by="judge", tool=name, called=call.number - 1, turn=unit.turn)
     return JudgeQuestion(unit.index, judged)
 
 
@@ -253,8 +253,7 @@ def _argument_question(
 
 
 def _missing_calls_question(unit: Unit, builder: EvidenceBuilder, tools: Sequence[ToolSpec]) -> JudgeQuestion:
-    last_turn = unit.turns[-1] if unit.turns else None
-    question = JudgeQuestion(unit.index, QuestionResult(criterion="missing_calls", decided_by="judge", turn=last_turn))
+    question = JudgeQuestion(unit.index, QuestionResult(criterion="missing_calls", decided_by="judge", turn=unit.turn))
     # A judge that sees no tools would take any wish of the user for a missing call.
     if tools:
         return replace(question, evidence=builder.for_unit(unit))

@@ -281,6 +281,7 @@ class Matching(_Scores):
         ratios: The similarity of the pair of each expected position, unless it is 1.
         evidence: What it shows, if anything.
         breaks: The rule that it breaks, if any.
+        turns: The turn of the user for each expected position of a plan; empty for a list.
     """
 
     expected_count: int
@@ -296,6 +297,7 @@ class Matching(_Scores):
     unexpected: Sequence[int]
     unused: Sequence[int] = ()
     labels: Sequence[str] = ()
+    turns: Sequence[int | None] = ()
     choices: tuple[str, ...] = ()
     forbidden: tuple[tuple[int, str], ...] = ()
     extras: bool | None = None
@@ -392,6 +394,10 @@ class CallPattern(NamedTuple):
     def named(self, name: str) -> bool:
         """Return whether it accepts calls of a name."""
         return self.item.name == name if self.pattern is None else self.pattern.credit(name) == ONE
+
+    def takes(self, call: CallItem) -> bool:
+        """Return whether it accepts a call by its name and, if it states one, its turn."""
+        return self.item.turn in (None, call.turn) and self.named(call.name)
 
 
 class Slot(NamedTuple):

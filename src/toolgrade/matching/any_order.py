@@ -6,7 +6,7 @@ the searches work without rounding, and a tie is a tie. Equal calls are paired f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate
 from math import lcm
@@ -60,8 +60,12 @@ class Board:
         self.size = len(slots) or len(patterns)
         self._first = [*accumulate((len(slot.patterns) for slot in slots), initial=0)]
         """The position of the first pattern of each slot among those of all."""
-        self._names = self._accepted_names() if slots else [(item.name,) for item in patterns]
-        names = {name for names in self._names for name in names}
+        self._has_turns = any(item.turn is not None for item in patterns)
+        """Whether slots state their turn, so that a call in another turn is another call."""
+        self._keys = list(map(self._key, called))
+        self._accepted = self._accepted_keys() if slots else [(self._key(item),) for item in patterns]
+        accepted = {key for keys in self._accepted for key in keys}
+        names = {item.name for item, one in zip(called, self._keys, strict=True) if one in accepted}
         self.sides = CallScores(patterns, called, names, arguments=arguments, output=output)
         has_optional = not all(slot.required for slot in slots)
         self.leveled: frozenset[int] = self._slots_of_optional_parts() if has_optional else frozenset()
@@ -76,25 +80,34 @@ class Board:
         slots = {slot.family: index for index, slot in enumerate(self.slots) if slot.is_limited}.values()
         return frozenset([call for call in range(len(self.called)) if any(self.fits(slot, call) for slot in slots)])
 
-    def _accepted_names(self) -> list[Sequence[str]]:
-        """Return, for each slot, the called names that it accepts."""
-        called_names = dict.fromkeys([item.name for item in self.called])
-        names: list[Sequence[str]] = []
+    def _key(self, item: CallItem) -> Hashable:
+        """Return what calls share that are accepted by the same slots."""
+        return (item.name, item.turn) if self._has_turns else item.name
+
+    def _accepted_keys(self) -> list[Sequence[Hashable]]:
+        """Return, for each slot, the keys of the calls that it accepts by name and turn."""
+        by_key = dict(zip(self._keys, self.called, strict=True))
+        keys: list[Sequence[Hashable]] = []
         for index, slot in enumerate(self.slots):
             if index and self.slots[index - 1].patterns is slot.patterns:
-                names.append(names[-1])
-            elif len(slot.patterns) == 1 and slot.patterns[0].pattern is None:
-                names.append((slot.patterns[0].item.name,))
+                keys.append(keys[-1])
+            elif self._has_one_key(slot):
+                keys.append((self._key(slot.patterns[0].item),))
             else:
-                current_budget().spend(len(called_names) * len(slot.patterns), "a plan with these calls")
-                names.append([name for name in called_names if any(one.named(name) for one in slot.patterns)])
-        return names
+                current_budget().spend(len(by_key) * len(slot.patterns), "a plan with these calls")
+                keys.append([key for key, call in by_key.items() if any(one.takes(call) for one in slot.patterns)])
+        return keys
+
+    def _has_one_key(self, slot: Slot) -> bool:
+        first = slot.patterns[0]
+        is_exact = first.pattern is None and (first.item.turn is not None) == self._has_turns
+        return is_exact and len(slot.patterns) == 1
 
     def best_pattern(self, slot: int, call: int) -> tuple[int, Ratio]:
         """Return the position of the pattern of a plan's slot that is most similar to a call, and the similarity."""
         best, best_ratio = self._first[slot], (-1, 1)
         for position, pattern in enumerate(self.slots[slot].patterns, best):
-            if pattern.named(self.called[call].name):
+            if pattern.takes(self.called[call]):
                 ratio = self.sides.ratio(position, call)
                 if ratio[0] * best_ratio[1] > best_ratio[0] * ratio[1]:
                     best, best_ratio = position, ratio
@@ -117,28 +130,26 @@ class Board:
 
     def _can_take(self, slot: int, call: int) -> bool:
         """Return whether a slot accepts a call by name; an optional slot takes none of another type or turn."""
-        return self.called[call].name in self._names[slot] and (self.slots[slot].required or self.fits(slot, call))
+        return self._keys[call] in self._accepted[slot] and (self.slots[slot].required or self.fits(slot, call))
 
     def fits(self, slot: int, call: int) -> bool:
         """Return whether a slot accepts a call by its name and, where these are set, by its type and turn."""
-        name = self.called[call].name
-        return any(
-            pattern.named(name) and not self.sides.are_apart(pattern.item, self.called[call])
-            for pattern in self.slots[slot].patterns
-        )
+        item = self.called[call]
+        patterns = self.slots[slot].patterns
+        return any(one.takes(item) and not self.sides.are_apart(one.item, item) for one in patterns)
 
     def parts(self, slots: Iterable[int], calls: Iterable[int]) -> list[tuple[list[int], list[int]]]:
-        """Return the connected parts of these slots and calls: who can take whom by name.
+        """Return the connected parts of these slots and calls: who can take whom by name and turn.
 
         Parts are solved one by one, since an assignment is cubic in their size. For a list, each name is a part.
         """
-        calls_of: dict[str, list[int]] = {}
+        calls_of: dict[Hashable, list[int]] = {}
         for call in calls:
-            calls_of.setdefault(self.called[call].name, []).append(call)
-        part_of: dict[str, tuple[list[int], list[str]]] = {}
+            calls_of.setdefault(self._keys[call], []).append(call)
+        part_of: dict[Hashable, tuple[list[int], list[Hashable]]] = {}
         for slot in slots:
-            part: tuple[list[int], list[str]] | None = None
-            for name in filter(calls_of.__contains__, self._names[slot]):
+            part: tuple[list[int], list[Hashable]] | None = None
+            for name in filter(calls_of.__contains__, self._accepted[slot]):
                 other = part_of.get(name) or ([], [name])
                 if part is None:
                     part = part_of[name] = other

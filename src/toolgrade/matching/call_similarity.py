@@ -89,7 +89,7 @@ class CallScores:
         self._forms_of_called = dict(zip(positions, searched.forms[len(expected) :], strict=False))
         self._forms_of_expected = searched.forms
         self.marked: frozenset[int] = _marked(values) if searched.may_hold_mark else frozenset()
-        self.plain: bool = is_plain and not (_are_gated(expected) or self.marked)
+        self.plain: bool = is_plain and not (_have_types(expected) or self.marked)
         self._text_forms: dict[str, Sequence[object]] = {}
 
     def _values_of(self, items: Sequence[CallItem], *, outputs: bool) -> list[Any]:
@@ -145,17 +145,10 @@ class CallScores:
         """Return whether types, turns or outputs differ: the pair is then 0, whatever the arguments share."""
         return self.are_apart(e, c) or self._outputs_differ(e, c)
 
-    def are_apart(self, e: CallItem, c: CallItem) -> bool:
-        """Return whether the types or the turns of two calls differ, if the expected one has them."""
-        return self._types_differ(e, c) or self._turns_differ(e, c)
-
     @staticmethod
-    def _types_differ(e: CallItem, c: CallItem) -> bool:
+    def are_apart(e: CallItem, c: CallItem) -> bool:
+        """Return whether the types of two calls differ, if the expected one has one."""
         return e.type is not None and c.type != e.type and not isinstance(c.type, AbsentType)
-
-    @staticmethod
-    def _turns_differ(e: CallItem, c: CallItem) -> bool:
-        return e.turn is not None and c.turn != e.turn
 
     def _outputs_differ(self, e: CallItem, c: CallItem) -> bool:
         """Return whether outputs are compared, are known on both sides, and differ."""
@@ -210,10 +203,8 @@ class CallScores:
         """Return the differences of two calls, the redacted places, and other spellings of equal values."""
         arguments = self._mismatches(e.arguments, c.arguments)
         differences = arguments.differences
-        if self._types_differ(e, c):
+        if self.are_apart(e, c):
             differences = [Difference("wrong_type", (), e.type, c.type), *differences]
-        if self._turns_differ(e, c):
-            differences = [Difference("wrong_turn", (), e.turn, _exact_turn(c)), *differences]
         if self._outputs_differ(e, c):
             differences.append(Difference("wrong_output", (), e.output, c.output))
         redacted = [place("input_parameters", path) for path in arguments.hidden]
@@ -286,8 +277,6 @@ class CallScores:
         readers: list[Callable[[CallItem], Any]] = []
         if _have_types(expected):
             readers.append(_exact_type)
-        if any(item.turn is not None for item in expected):
-            readers.append(_exact_turn)
         if self.arguments and any(item.arguments is not ABSENT for item in expected):
             readers.append(self._exact_arguments)
         if self.output and _have_outputs(expected):
@@ -320,11 +309,6 @@ class CallScores:
 
 def _have_types(items: Sequence[CallItem]) -> bool:
     return any(item.type is not None for item in items)
-
-
-def _are_gated(items: Sequence[CallItem]) -> bool:
-    """Return whether calls state a type or a turn, without which a pair has no similarity."""
-    return _have_types(items) or any(item.turn is not None for item in items)
 
 
 def _have_outputs(items: Sequence[CallItem]) -> bool:
@@ -381,10 +365,6 @@ def _equal_keys(
 
 def _exact_type(item: CallItem) -> str | AbsentType:
     return item.type if isinstance(item.type, str) else ABSENT
-
-
-def _exact_turn(item: CallItem) -> int | AbsentType:
-    return ABSENT if item.turn is None else item.turn
 
 
 def _tree(value: object) -> object:

@@ -59,6 +59,9 @@ def align_list(
     Raises:
         LimitError: There are more than 1,000,000 pairs of unequal calls of one tool.
     """
+    if len({item.turn is None for item in expected}) > 1:  # then a call may be one of several slots
+        slots = [Slot((CallPattern(item),), item.name, place) for place, item in enumerate(expected)]
+        return align_slots(slots, called, [None] * len(called), ordered=ordered, arguments=arguments, output=output)
     return _aligned(Board(expected, called, arguments=arguments, output=output), ordered=ordered)
 
 
@@ -85,7 +88,7 @@ def align_slots(
         LimitError: As for `align_list`.
     """
     patterns = [pattern.item for slot in slots for pattern in slot.patterns]
-    if all(map(_is_listed, slots)):
+    if all(map(_is_listed, slots)) and len({item.turn is None for item in patterns}) == 1:
         slots = ()
     return _aligned(Board(patterns, called, slots, steps, arguments=arguments, output=output), ordered=ordered)
 
@@ -213,7 +216,6 @@ class LayoutEntry(NamedTuple):
         labels: Names under which others refer to it.
         after: Names of those that must have been called before.
         group: Entries of one group must be called in one step; `None` for none.
-        turn: The turn of the user in which it must be called; `None` for any. Alignments look at that of the calls.
     """
 
     patterns: tuple[CallPattern, ...]
@@ -223,7 +225,6 @@ class LayoutEntry(NamedTuple):
     labels: frozenset[str] = frozenset()
     after: frozenset[str] = frozenset()
     group: int | None = None
-    turn: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +268,7 @@ def align_layout(
     current_budget().spend(len(slots) + len(called) + _STEPS * compared, "a plan with these calls")
     matching = align_slots(slots, called, steps, ordered=ordered, arguments=arguments, output=output)
     matching.labels = [slot.text for slot in slots]
+    matching.turns = [slot.patterns[0].item.turn for slot in slots]
     matching.choices = layout.choices
     matching.forbidden = tuple(forbidden_calls(layout, called))
     matching.extras = layout.extras
@@ -287,8 +289,8 @@ def places_of(layout: Layout, called: Sequence[CallItem]) -> list[int]:
 
 
 def _fitting(entry: LayoutEntry, called: Sequence[CallItem]) -> int:
-    """Return the number of calls whose name an entry accepts."""
-    return sum(any(pattern.named(item.name) for pattern in entry.patterns) for item in called)
+    """Return the number of calls that an entry accepts by name and turn."""
+    return sum(any(pattern.takes(item) for pattern in entry.patterns) for item in called)
 
 
 def _slots(layout: Layout, called: Sequence[CallItem]) -> Iterator[Slot]:
@@ -315,7 +317,7 @@ def forbidden_calls(layout: Layout, called: Sequence[CallItem]) -> Iterator[tupl
     """
     for call, item in enumerate(called):
         for pattern, text in layout.forbidden:
-            if pattern.named(item.name) and _accepts(pattern.item, item):
+            if pattern.takes(item) and _accepts(pattern.item, item):
                 yield call, text
                 break
 

@@ -68,7 +68,6 @@ class Difference(NamedTuple):
         "extra_argument",
         "wrong_output",
         "wrong_type",
-        "wrong_turn",
         "equal_by_meaning",
     ]
     path: Path

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 from weakref import ReferenceType, ref
@@ -16,9 +17,9 @@ from weakref import ReferenceType, ref
 from toolgrade._internal.budget import CaseBudget
 from toolgrade._internal.options import label_text, read_share, require_flags
 from toolgrade.calls import ToolCall
-from toolgrade.cases import TestCase
-from toolgrade.errors import MissingFieldError, NotMeasuredError
-from toolgrade.metrics.called_tools import called_tools, case_label, run_notes
+from toolgrade.cases import TestCase, WholeConversation
+from toolgrade.errors import MissingExpectationError, MissingFieldError, NotMeasuredError
+from toolgrade.metrics.called_tools import as_case, called_tools, case_label, run_notes
 from toolgrade.result import MetricResult
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ class Metric(ABC):
 
     _name: ClassVar[str]
     """The name of the metric, without options."""
+    needs_expectation: ClassVar[bool] = False
+    """Whether it compares a case with what its golden states, and measures no case that states nothing."""
 
     threshold: float
     strict_mode: bool = False
@@ -145,8 +148,13 @@ class Metric(ABC):
         with CaseBudget():
             return self._measure(case)
 
+    def _read(self, case: Any, /) -> Any:
+        """Return a case in the form that this metric measures: a conversation as one case."""
+        return as_case(case)
+
     def _measured(self, case: Any) -> MetricResult:
         """Return the result of one case without remembering it."""
+        case = self._read(case)
         questions = self._questions(case)
         return self._result(case, None if questions is None else questions.ask())
 
@@ -160,8 +168,9 @@ class Metric(ABC):
 
     async def a_measure(self, case: Any, /) -> MetricResult:
         """Return what `measure` returns; await the judge instead of blocking."""
-        questions = self._questions(case)
-        return self._remember(self._result(case, None if questions is None else await questions.a_ask()), case)
+        read = self._read(case)
+        questions = self._questions(read)
+        return self._remember(self._result(read, None if questions is None else await questions.a_ask()), case)
 
     def prompts(self, case: Any, /) -> tuple[Prompt, ...]:
         """Return the prompts for the judge without sending them; empty if no judge is needed.
@@ -169,8 +178,27 @@ class Metric(ABC):
         Raises:
             ToolgradeError: As for `measure`.
         """
-        questions = self._questions(case)
+        questions = self._questions(self._read(case))
         return () if questions is None else questions.prompts
+
+    def _about(self, case: TestCase, measured: Measurement) -> Measurement:
+        """Return a measurement with what its case adds: notes on the recording, of a conversation also its turns."""
+        measured = measured._replace(notes=run_notes(case))
+        if not isinstance(case, WholeConversation) and {*measured.expected_turns} <= {None}:
+            return measured
+        turns = tuple(call.turn for call in case.tools_called or ())
+        return measured._replace(explanation=_InTurns(measured, turns, self._scores_of_turns(case)))
+
+    def _scores_of_turns(self, case: TestCase) -> Mapping[str, float]:
+        """Return the score of each turn of a conversation by itself that states what this metric compares."""
+        scores: dict[str, float] = {}
+        if not isinstance(case, WholeConversation) or not self.needs_expectation:
+            return scores
+        for number, turn in case.conversation.stating_turns:
+            with suppress(MissingExpectationError):
+                score = self._measure(turn).score
+                scores |= {} if score is None else {f"turn {number}": score}
+        return scores
 
     def _remember(self, result: MetricResult, case: Any) -> MetricResult:
         # A new tuple each time: a task inherits the context of its parent and must not write into it.
@@ -223,8 +251,7 @@ class CallMetric(Metric):
         """Return the measurement of a case; `calls` may be empty."""
 
     def _measure(self, case: TestCase) -> MetricResult:
-        measured = self._score_calls(called_tools(case, type(self).__name__), case)
-        return result_of(self, measured._replace(notes=run_notes(case)))
+        return result_of(self, self._about(case, self._score_calls(called_tools(case, type(self).__name__), case)))
 
 
 NO_CALLS: Final = "no call was made"
@@ -285,6 +312,28 @@ class Details(NamedTuple):
         return self
 
 
+class _InTurns(NamedTuple):
+    """The explanation of a conversation: its findings name their turn, and `parts` has each turn's score."""
+
+    measured: Measurement
+    called_turns: Sequence[int | None]
+    scores: Mapping[str, float]
+
+    def details(self) -> Details:
+        """Return the details."""
+        details = self.measured.explanation.details()
+        findings = [self._in_turn(finding) for finding in details.findings]
+        return details._replace(findings=findings, parts={**details.parts, **self.scores})
+
+    def _in_turn(self, finding: Finding) -> Finding:
+        turn, expected = finding.turn, self.measured.expected_turns
+        if turn is None and finding.called is not None:
+            turn = self.called_turns[finding.called]
+        if turn is None and finding.expected is not None and finding.expected < len(expected):
+            turn = expected[finding.expected]
+        return finding if turn is None else finding._replace(turn=turn, message=f"Turn {turn}: {finding.message}")
+
+
 class Measurement(NamedTuple):
     """The scores of one case before the threshold is applied, and how to explain them."""
 
@@ -297,6 +346,8 @@ class Measurement(NamedTuple):
     """Why there is no score, if `scores` is empty."""
     failure: str = ""
     """Why the judge could not decide a score; such a case fails."""
+    expected_turns: Sequence[int | None] = ()
+    """The turns of the user in which the expected calls must be made, by their positions."""
     has_reason: bool = True
     """Whether a score has a reason; a missing one always has."""
 

@@ -13,7 +13,7 @@ from toolgrade._internal.tool_names import first_match
 from toolgrade.cases import Run, TestCase
 from toolgrade.errors import ConfigurationError, MissingFieldError
 from toolgrade.metrics.base import Details, Measurement, Metric, result_of
-from toolgrade.metrics.called_tools import case_label, check_case, run_notes
+from toolgrade.metrics.called_tools import case_label, check_case
 from toolgrade.result import Finding, MetricResult
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class BudgetMetric(Metric):
             findings=[Finding("over_budget", f"Over budget: {texts[unit]}.", "") for unit in texts if not scores[unit]],
             warnings=unknown,
         )
-        return result_of(self, Measurement(scores, details, run_notes(case)))
+        return result_of(self, self._about(case, Measurement(scores, details)))
 
     def _spent(self, unit: str, case: TestCase) -> float | str:
         """Return what a case has spent of a unit, or why that is unknown."""

@@ -67,6 +67,13 @@ class ComparedCalls(NamedTuple):
 
         return self._replace(expected=select(self.expected), called=select(self.called))
 
+    def in_turns(self, turns: Collection[int] | None) -> ComparedCalls:
+        """Return only the called tools of these turns of the user; `None` for all."""
+        if turns is None:
+            return self
+        called = {index: call for index, call in self.called.items() if call.turn in turns}
+        return self._replace(called=called)
+
     def items(self, *, output: bool = False) -> tuple[list[CallItem], list[CallItem]]:
         """Return both sides in the form that the matching algorithms compare.
 

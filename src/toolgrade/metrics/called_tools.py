@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolgrade._internal.text import plural, printable, shorten
 from toolgrade.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
-from toolgrade.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase, Run, TestCase
-from toolgrade.errors import ConfigurationError, MissingExpectationError, MissingFieldError
+from toolgrade.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase, Run, TestCase, WholeConversation
+from toolgrade.errors import ConfigurationError, MissingExpectationError, MissingFieldError, NotMeasuredError
 from toolgrade.failed_calls import answer_quote, applied_error_texts, looks_failed
 from toolgrade.matching.json_compare import frozen, has_mark
 from toolgrade.result import Finding, FindingKind, redact_at_path
@@ -179,25 +179,41 @@ def expectation_of(case: TestCase, metric: str) -> list[ToolCall] | Expectation:
     return without_rules(expected)
 
 
+def as_case(case: TestCase | ConversationalTestCase) -> TestCase:
+    """Return a conversation as the one case that metrics measure, and any other case as it is.
+
+    Raises:
+        NotMeasuredError: The simulated user of the conversation did something wrong.
+    """
+    if not isinstance(case, ConversationalTestCase):
+        return case
+    if case.user_error is not None:
+        raise NotMeasuredError(f"the user spoilt the conversation{case_label(case)}: {case.user_error}")
+    return case.to_test_case()
+
+
+def scored_turns(case: TestCase) -> frozenset[int] | None:
+    """Return the turns of a conversation whose calls are compared with the expected ones; `None` for all."""
+    return case.scored_turns if isinstance(case, WholeConversation) else None
+
+
 def calls_in_turns(
     case: TestCase, called: list[ToolCall], expected: list[ToolCall] | Expectation, metric: str
-) -> tuple[list[ToolCall], bool]:
-    """Return the called tools, and whether their turns are compared, because expected calls state theirs.
-
-    A recorded run without turns is one turn.
+) -> list[ToolCall]:
+    """Return the called tools, with their turns if expected calls state theirs. A run without turns is one turn.
 
     Raises:
         MissingFieldError: Expected calls state their turns, and no called tool does.
     """
     stating = expected if isinstance(expected, list) else expected.expected_calls()
     if all(call.turn is None for call in stating):
-        return called, False
+        return called
     if any(call.turn is not None for call in called) or not called:
-        return called, True
+        return called
     if recorded_run(case) is None:
         needs = f"{metric} needs the turn of the tools_called{case_label(case)}"
         raise MissingFieldError(f"{needs}, since its expected_tools state theirs; give each call its turn")
-    return [call.model_copy(update={"turn": 1}) for call in called], True
+    return [call.model_copy(update={"turn": 1}) for call in called]
 
 
 def recorded_run(case: TestCase) -> Run | None:
@@ -238,6 +254,7 @@ def expected_item(call: ToolCall, *, output: bool = False) -> CallItem:
         kind if kind is None else kind.value,
         _comparable_arguments(call) if "input_parameters" in fields else ABSENT,
         _comparable_output(call, output=output) if "output" in fields else ABSENT,
+        call.turn,
     )
 
 

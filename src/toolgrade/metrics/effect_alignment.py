@@ -20,36 +20,16 @@ from toolgrade.calls import ToolCall, ToolEffect
 from toolgrade.cases import TestCase
 from toolgrade.errors import ConfigurationError
 from toolgrade.expect.plan import MOST_WAYS, Expectation
-from toolgrade.matching.alignment import Alignment, CallPattern, Pair, quotient
+from toolgrade.matching.alignment import Alignment, CallPattern, Pair
 from toolgrade.matching.engine import Layout, LayoutEntry, align_list, forbidden_calls, places_of
 from toolgrade.matching.json_compare import Path
 from toolgrade.metrics.argument_leaves import by_leaves, flatten_items, unflatten
 from toolgrade.metrics.call_filter import CallFilter, ComparedCalls, EffectOf
-from toolgrade.metrics.called_tools import Undone, call_finding, called_item, expected_item
+from toolgrade.metrics.called_tools import Undone, call_finding, called_item, expected_item, scored_turns
 from toolgrade.metrics.plan_variants import Aligner, has_forbidden_calls, layout_by_meaning, plan_warnings, variants_of
 from toolgrade.metrics.tool_effects import list_names
 from toolgrade.metrics.wording import alignment_findings, missing_findings
 from toolgrade.result import Finding
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnMatches:
-    """The expected calls that state their turn of the user, compared with the calls of that turn.
-
-    Attributes:
-        matched: The sum of the similarities.
-        expected: The number of expected calls that state their turn.
-        missing: For each that was not called in its turn, its position, its name and the turn.
-    """
-
-    matched: Fraction = Fraction(0)
-    expected: int = 0
-    missing: tuple[tuple[int, str, int], ...] = ()
-
-    @property
-    def recall(self) -> float:
-        """Matched weight over expected calls; 1 without any."""
-        return quotient(self.matched.numerator, self.matched.denominator * self.expected) if self.expected else 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +40,10 @@ class TaskChanges:
     reads: Alignment
     align_in_order: Callable[[], Alignment]
     """Aligns the writes again, in the expected order; called only for the result that is taken."""
-    turns: Callable[[], TurnMatches]
-    """Aligns the expected calls that state their turn, of either effect, turn by turn."""
     names: Sequence[str]
     """The expected names by position."""
+    expected_turns: Sequence[int | None]
+    """The turns of the user in which they must be called."""
     forbidden: Sequence[tuple[int, str]] = ()
     """Called positions that a plan forbids, with its words for the forbidden call."""
     warnings: Sequence[str] = ()
@@ -125,47 +105,20 @@ def changes_of_list(calls: ComparedCalls, *, by_meaning: bool = False) -> TaskCh
         matching = writes.in_case(align_list(expected, called, ordered=ordered, arguments=True))
         return matching.alignment() if by_meaning else unflatten(matching.alignment(), paths)
 
-    def align_turns() -> TurnMatches:
-        layout = _layout_of(calls.expected.values(), by_meaning=by_meaning)
-        return _align_turns(layout, list(calls.expected), calls)
-
     return TaskChanges(
         writes=align_writes(ordered=False),
         reads=reads.in_case(align_list(*reads.items())).alignment(),
         align_in_order=lambda: align_writes(ordered=True),
-        turns=align_turns,
         names=tuple([call.name for call in calls.expected.values()]),
+        expected_turns=tuple([call.turn for call in calls.expected.values()]),
     )
 
 
 def _layout_of(calls: Iterable[ToolCall], *, by_meaning: bool) -> Layout:
     """Return a list of expected calls as the only variant of a plan."""
-    entries = [LayoutEntry((CallPattern(expected_item(call)),), call.name, turn=call.turn) for call in calls]
+    entries = [LayoutEntry((CallPattern(expected_item(call)),), call.name) for call in calls]
     layout = Layout(tuple(entries))
     return layout_by_meaning(layout) if by_meaning else layout
-
-
-def _align_turn(layout: Layout, turn: int, calls: ComparedCalls) -> tuple[Alignment, list[int]]:
-    """Align the calls of one turn with the entries that state it; return also the entry of each expected call."""
-    places = [place for place, entry in enumerate(layout.entries) if entry.turn == turn]
-    aligner = Aligner([call for call in calls.called.values() if call.turn == turn], arguments=True)
-    # Rules between calls of several turns cannot be checked inside of one.
-    entries = (layout.entries[place]._replace(after=frozenset(), group=None) for place in places)
-    part = by_leaves(Layout(tuple(entries)), aligner.items)
-    slots = [place for place, size in zip(places, places_of(part, aligner.items), strict=True) for _ in range(size)]
-    return aligner.align(part, ordered=False).alignment(), slots
-
-
-def _align_turns(layout: Layout, positions: Sequence[int], calls: ComparedCalls) -> TurnMatches:
-    """Return the matches of the entries that state their turn; `positions` has that of each entry in the case."""
-    matched, expected = Fraction(0), 0
-    missing: list[tuple[int, str, int]] = []
-    for turn in sorted({entry.turn for entry in layout.entries if entry.turn is not None}):
-        alignment, slots = _align_turn(layout, turn, calls)
-        matched += alignment.matched
-        expected += alignment.expected_count
-        missing += [(positions[slots[index]], layout.entries[slots[index]].text, turn) for index in alignment.missing]
-    return TurnMatches(matched=matched, expected=expected, missing=tuple(missing))
 
 
 def changes_of_plan(
@@ -181,7 +134,7 @@ def changes_of_plan(
     for variant in _variants_by_effect(expected, effect_of):
         forbidden = tuple((places[index], text) for index, text in forbidden_calls(variant, items))
         compared = layout_by_meaning(variant) if by_meaning else variant
-        yield _changes_of_variant(compared, effect_of, sides, calls, forbidden)
+        yield _changes_of_variant(compared, effect_of, sides, forbidden)
 
 
 class _CalledSide:
@@ -203,7 +156,6 @@ def _changes_of_variant(
     variant: Layout,
     effect_of: EffectOf,
     sides: Mapping[ToolEffect, _CalledSide],
-    calls: ComparedCalls,
     forbidden: tuple[tuple[int, str], ...],
 ) -> TaskChanges:
     parts = {effect: side.part_of(variant, effect_of) for effect, side in sides.items()}
@@ -211,13 +163,13 @@ def _changes_of_variant(
     # An entry takes several positions if it may be called several times; positions count over writes and reads.
     positions: dict[ToolEffect, list[int]] = {effect: [] for effect in sides}
     names: list[str] = []
-    first_positions: list[int] = []
+    turns: list[int | None] = []
     for entry in variant.entries:
         effect = effect_of(entry.patterns[0])
         size = next(sizes[effect])
-        first_positions.append(len(names))
         positions[effect] += range(len(names), len(names) + size)
         names += [entry.text] * size
+        turns += [entry.patterns[0].item.turn] * size
 
     def align_side(effect: ToolEffect, *, ordered: bool = False) -> Alignment:
         matching = sides[effect].aligner.align(parts[effect], ordered=ordered)
@@ -227,8 +179,8 @@ def _changes_of_variant(
         writes=align_side(ToolEffect.WRITE),
         reads=align_side(ToolEffect.READ),
         align_in_order=lambda: align_side(ToolEffect.WRITE, ordered=True),
-        turns=lambda: _align_turns(variant, first_positions, calls),
         names=names,
+        expected_turns=turns,
         forbidden=forbidden,
         warnings=_ignored_rule_warnings(variant, effect_of),
     )
@@ -320,10 +272,12 @@ class CaseChanges:
     ) -> CaseChanges:
         """Align the calls of a case."""
         effects = call_filter.tool_effects(case.available_tools)
+        turns = scored_turns(case)
         if isinstance(expected, list):
-            compared = call_filter.by_effect(expected, calls, effects)
+            compared = call_filter.by_effect(expected, calls, effects).in_turns(turns)
             return cls(expected, calls, compared, [changes_of_list(compared, by_meaning=by_meaning)])
         compared, effect_of = call_filter.by_effect_of_plan(expected, calls, effects)
+        compared = compared.in_turns(turns)
         variants = list(changes_of_plan(expected, compared, effect_of, by_meaning=by_meaning))
         return cls(expected, calls, compared, variants)
 

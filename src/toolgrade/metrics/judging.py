@@ -184,7 +184,7 @@ def _missing_call_findings(entry: JudgeQuestion) -> Iterator[Finding]:
 
 
 def _turn_text(judged: QuestionResult) -> str:
-    return "" if judged.turn is None else f"turn #{judged.turn + 1}, "
+    return "" if judged.turn is None else f"turn {judged.turn}, "
 
 
 def _explanation(judged: QuestionResult) -> str:

@@ -63,18 +63,14 @@ def align_plan(
     arguments: bool,
     output: bool,
     by_meaning: bool = False,
-    turns: bool = False,
 ) -> Matching:
     """Return the best alignment of the called tools with the variant that scores best; of equal scores the first.
 
-    Expected calls that `is_included` rejects are dropped, as if the plan did not contain them. With `turns`, a call
-    that states its turn is similar only to calls of that turn.
+    Expected calls that `is_included` rejects are dropped, as if the plan did not contain them.
     """
     aligner = Aligner(called, arguments=arguments, output=output)
     variants = (_reduced(variant, is_included) for variant in variants_of(expected, output=output))
     compared = map(layout_by_meaning, variants) if by_meaning else variants
-    if turns:
-        compared = map(_by_turn, compared)
     return max((aligner.align(variant, ordered=ordered) for variant in compared), key=score)
 
 
@@ -98,16 +94,6 @@ def layout_by_meaning(layout: Layout) -> Layout:
         return entry._replace(patterns=tuple(patterns))
 
     return replace(layout, entries=tuple(map(of_meaning, layout.entries)))
-
-
-def _by_turn(layout: Layout) -> Layout:
-    """Return a variant of a plan whose calls are compared by their turns, too."""
-
-    def of_turn(entry: LayoutEntry) -> LayoutEntry:
-        patterns = (pattern._replace(item=pattern.item._replace(turn=entry.turn)) for pattern in entry.patterns)
-        return entry._replace(patterns=tuple(patterns))
-
-    return replace(layout, entries=tuple(map(of_turn, layout.entries)))
 
 
 def plan_patterns(expected: Expectation) -> list[CallPattern]:
@@ -185,7 +171,7 @@ class _PlanReader:
 
     def _options(self, item: PlanItem, context: _Context) -> list[Layout]:
         if isinstance(item, Forbid):
-            pattern = _pattern(item.name, CallItem("", None, _arguments(item), ABSENT))
+            pattern = _pattern(item.name, CallItem("", None, _arguments(item), ABSENT, item.turn))
             return [Layout((), forbidden=((pattern, printable(name_text(item.name))),))]
         if isinstance(item, (ToolCall, Expect)):
             return [Layout((self._entry([item], context),))]
@@ -213,13 +199,13 @@ class _PlanReader:
         times: tuple[int, int | None] = (1, 1)
         if isinstance(last, Expect):
             context, times = context.inside(last), (last.least, last.most)
-        return LayoutEntry(patterns, text, *times, context.labels, context.after, context.group, last.turn)
+        return LayoutEntry(patterns, text, *times, context.labels, context.after, context.group)
 
     def _pattern_of(self, call: ToolCall | Expect) -> CallPattern:
         defaults = self._default_matchers(call.name)
         if isinstance(call, Expect):
             kind = None if call.type is None else ToolCallType(call.type).value
-            return _pattern(call.name, CallItem("", kind, _arguments(call, *defaults), call.output))
+            return _pattern(call.name, CallItem("", kind, _arguments(call, *defaults), call.output, call.turn))
         item = expected_item(call, output=self.output)
         if defaults and isinstance(item.arguments, dict):
             item = item._replace(arguments=Template(with_matchers(item.arguments, *defaults)))

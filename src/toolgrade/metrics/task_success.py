@@ -10,10 +10,10 @@ from typing import Any, ClassVar, NamedTuple, get_args
 
 from toolgrade._internal.json import is_number
 from toolgrade._internal.options import enabled, read_share, require_one_of
-from toolgrade._internal.text import number_text, plural, printable
+from toolgrade._internal.text import number_text, printable
 from toolgrade._internal.tool_names import matches, read_patterns
 from toolgrade.calls import ToolCall, ToolEffect, ToolSpec
-from toolgrade.cases import MLLMImage, RunStatus, TestCase
+from toolgrade.cases import MLLMImage, RunStatus, TestCase, WholeConversation
 from toolgrade.errors import MissingExpectationError, MissingFieldError
 from toolgrade.expect import AllOf, AnyOf, Approx, Contains, ContainsAll, Matcher, Not
 from toolgrade.expect.plan import Expectation
@@ -32,9 +32,8 @@ from toolgrade.metrics.called_tools import (
     expectation_of,
     read_tools,
     recorded_run,
-    run_notes,
 )
-from toolgrade.metrics.effect_alignment import CaseChanges, TaskChanges, TurnMatches
+from toolgrade.metrics.effect_alignment import CaseChanges, TaskChanges
 from toolgrade.metrics.text_search import TextIndex
 from toolgrade.metrics.tool_effects import is_hand_over
 from toolgrade.metrics.wording import arithmetic, choice_lines, partial_comparison_warnings
@@ -56,8 +55,6 @@ class TaskSuccessMetric(Metric):
     `reads` is the share of the expected reads that were made, by name. The product is over the other parts that the
     case states, so that one that is not met at all halves the score:
 
-    - `turns`, where expected calls have a `turn`: the matched weight of these calls, reads included, compared only with
-      the calls of the same turn, over their number;
     - `required_texts`: the share of them that the agent said at any time, as whole words, numbers and dates;
     - `ended`, with `ends`: 1 if the run ended as stated, else 0;
     - `answer`, with `expected_output`: of a text the share of its words and numbers that the answer has, of a matcher
@@ -107,6 +104,7 @@ class TaskSuccessMetric(Metric):
     """
 
     _name: ClassVar[str] = "task_success"
+    needs_expectation: ClassVar[bool] = True
 
     calls_only: bool = False
     effects: Mapping[str, ToolEffect | str] = field(default_factory=dict[str, "ToolEffect | str"])
@@ -167,21 +165,20 @@ class TaskSuccessMetric(Metric):
             raise MissingExpectationError(
                 f"{needs}; state at least one of them, such as expected_tools=[] for no calls"
             )
-        return result_of(self, measured._replace(notes=run_notes(case)))
+        return result_of(self, self._about(case, measured))
 
     def _with_calls(
         self, case: TestCase, expected: list[ToolCall] | Expectation, stated: Sequence[_Term]
     ) -> Measurement:
         """Return the measurement of a case that states the calls; `stated` are its other parts."""
         metric = type(self).__name__
-        calls, _ = calls_in_turns(case, called_tools(case, metric), expected, metric)
+        calls = calls_in_turns(case, called_tools(case, metric), expected, metric)
         case_changes = CaseChanges.of(case, expected, calls, self._filter, by_meaning=self.compare == "meaning")
 
-        def parts_of(changes: TaskChanges) -> list[_Term]:
-            return [*_turns(changes), *([] if self.calls_only else stated)]
+        parts = [] if self.calls_only else stated
 
         def total(changes: TaskChanges) -> float:
-            return 0.0 if changes.forbidden else self._scoring.score(changes) * _product(parts_of(changes))
+            return 0.0 if changes.forbidden else self._scoring.score(changes) * _product(parts)
 
         changes = max(case_changes.variants, key=total)
         rules = case_changes.broken_rules(changes, self.forbidden)
@@ -195,11 +192,11 @@ class TaskSuccessMetric(Metric):
         explanation = _CallsExplained(
             self._scoring,
             score,
-            # Without the functions that align again, which hold the calls of the case.
-            replace(changes, align_in_order=_align_no_more, turns=TurnMatches),
+            # Without the function that aligns again, which holds the calls of the case.
+            replace(changes, align_in_order=_align_no_more),
             changes.ordered_share(in_order),
             in_order.out_of_order,
-            tuple(parts_of(changes)),
+            tuple(parts),
             tuple([call.name for call in calls]),
             tuple(case_changes.rule_findings(rules)) if case_changes.forbids(self.forbidden) else None,
             case_changes.compared.findings,
@@ -207,7 +204,11 @@ class TaskSuccessMetric(Metric):
             case_changes.compared.undone,
         )
         # A plan may have matchers of a user, whose texts are made by code of the user.
-        return Measurement({"total": score}, explanation if isinstance(expected, list) else explanation.details())
+        return Measurement(
+            {"total": score},
+            explanation if isinstance(expected, list) else explanation.details(),
+            expected_turns=changes.expected_turns,
+        )
 
     def _without_calls(self, case: TestCase, parts: Sequence[_Term]) -> Measurement:
         """Return the measurement of a case that does not state the calls; only forbidden ones are looked for."""
@@ -398,42 +399,31 @@ def _warnings(parts: Sequence[_Term]) -> list[str]:
     return [warning for part in parts for warning in part.warnings]
 
 
-def _turns(changes: TaskChanges) -> list[_Term]:
-    """Return the part of the expected calls that state their turn of the user; empty without any."""
-    matches_in_turn = changes.turns()
-    if not matches_in_turn.expected:
-        return []
-    value, missing = matches_in_turn.recall, {*changes.writes.missing, *changes.reads.missing}
-    matched = number_text(float(matches_in_turn.matched))
-    findings = [
-        Finding(
-            "wrong_turn",
-            f"Not in its turn: expected #{at + 1} {printable(name)!r} was not called in turn {turn}.",
-            name,
-            expected=at,
-        )
-        for at, name, turn in matches_in_turn.missing
-        if at not in missing
-    ]
-    expected = plural(matches_in_turn.expected, "expected call")
-    return [_Term("turns", value, f"Turns: {matched} matched in turn / {expected} = {number_text(value)}.", findings)]
-
-
 def _required_texts(case: TestCase) -> list[_Term]:
     """Return the part of the required texts; empty without any."""
-    required = case.required_texts
+    turns = case.turns_with_texts if isinstance(case, WholeConversation) else []
+    required = len(case.required_texts) + sum(len(one.required_texts) for one in turns)
     if not required:
         return []
-    texts, only_answer = _texts_of_agent(case)
-    index = TextIndex(texts)
-    absent = [text for text in required if not (text.strip() and index.contains(text))]  # nobody says an empty text
-    value = (len(required) - len(absent)) / len(required)
+    all_texts, only_answer = _texts_of_agent(case)
+    places: list[tuple[int | None, Sequence[str], Sequence[str]]] = [(None, case.required_texts, all_texts)]
+    places += [(one.number, one.required_texts, one.agent_texts) for one in turns]
     findings = [
-        Finding("missing_text", f"Not said: {display_value(text, None)}.", "", expected_value=text) for text in absent
+        Finding("missing_text", f"Not said: {display_value(text, None)}.", "", expected_value=text, turn=turn)
+        for turn, texts, said in places
+        for text in _absent(texts, said)
     ]
-    step = f"Required texts: {len(required) - len(absent)} of {len(required)} said = {number_text(value)}."
+    amount = required - len(findings)
+    value = amount / required
+    step = f"Required texts: {amount} of {required} said = {number_text(value)}."
     warning = "required texts were looked for in the final answer alone, since no other texts were recorded"
     return [_Term("required_texts", value, step, findings, [warning] if only_answer else [])]
+
+
+def _absent(required: Sequence[str], said: Sequence[str]) -> list[str]:
+    """Return the required texts that were not said; nobody says an empty text."""
+    index = TextIndex(said)
+    return [text for text in required if not (text.strip() and index.contains(text))]
 
 
 def _ended(case: TestCase) -> list[_Term]:

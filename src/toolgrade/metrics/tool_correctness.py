@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, get_args
 
 from toolgrade._internal.budget import CaseBudget
 from toolgrade._internal.options import enabled, label_text, require_one_name, require_one_of
 from toolgrade.calls import ToolCall, ToolCallParams, ToolEffect, ToolSpec
-from toolgrade.cases import LLMTestCase, TestCase
+from toolgrade.cases import LLMTestCase, TestCase, WholeConversation
 from toolgrade.errors import ConfigurationError, MissingFieldError
 from toolgrade.failed_calls import looks_failed
 from toolgrade.matching.alignment import Alignment, Denominator, Matching
@@ -28,7 +28,7 @@ from toolgrade.metrics.called_tools import (
     item_by_meaning,
     outcome_text,
     read_tools,
-    run_notes,
+    scored_turns,
 )
 from toolgrade.metrics.wording import alignment_findings, arithmetic, choice_lines, partial_comparison_warnings
 from toolgrade.result import Finding, MetricResult
@@ -99,6 +99,7 @@ class ToolCorrectnessMetric(Metric):
     """
 
     _name: ClassVar[str] = "tool_correctness"
+    needs_expectation: ClassVar[bool] = True
 
     threshold: float = 0.5
     evaluation_params: Sequence[ToolCallParams | str] = (ToolCallParams.TOOL,)
@@ -192,27 +193,39 @@ class ToolCorrectnessMetric(Metric):
             MissingFieldError: The case has no `expected_tools` or no `tools_called`.
             ConfigurationError: The case is not one of a single question.
         """
-        expected, called = expectation_of(case, type(self).__name__), called_tools(case, type(self).__name__)
+        called = called_tools(case, type(self).__name__)
+        expected = self._expected(case, called)
         return self._align(case, expected, called)[0].alignment()
+
+    def _expected(self, case: TestCase, called: list[ToolCall]) -> list[ToolCall] | Expectation:
+        """Return the expected calls; those of a conversation also say in which silent turns calls were made."""
+        expected = expectation_of(case, type(self).__name__)
+        if not isinstance(case, WholeConversation):
+            return expected
+        compared = self._filter.select((), called, case.available_tools).called.values()
+        spoken = sorted(case.silent_turns.intersection(call.turn for call in compared))
+        if not spoken or not len(expected):
+            return expected
+        from toolgrade.expect.turns import with_calls  # noqa: PLC0415 - loaded with the first conversation
+
+        return with_calls(expected, [ToolCall(name=_NO_CALL, turn=turn) for turn in spoken])
 
     def _align(
         self, case: TestCase, expected: list[ToolCall] | Expectation, called: list[ToolCall]
     ) -> tuple[Matching, ComparedCalls]:
         """Return the alignment in the positions of the case, and the calls that were compared."""
         options = self._align_options
-        called, has_turns = calls_in_turns(case, called, expected, type(self).__name__)
+        called = calls_in_turns(case, called, expected, type(self).__name__)
         if isinstance(expected, list):
-            calls = self._filter.select(expected, called, case.available_tools)
+            calls = self._filter.select(expected, called, case.available_tools).in_turns(scored_turns(case))
             left, right = calls.items(output=options["output"])
             if self._by_meaning:
                 left = list(map(item_by_meaning, left))
-            if has_turns:
-                turns = [call.turn for call in calls.expected.values()]
-                left = [item._replace(turn=turn) for item, turn in zip(left, turns, strict=True)]
             return calls.in_case(align_list(left, right, **options)), calls
         from toolgrade.metrics.plan_variants import align_plan  # noqa: PLC0415 - loaded with the first plan
 
         calls, is_included = self._filter.select_for_plan(expected, called, case.available_tools)
+        calls = calls.in_turns(scored_turns(case))
         compared = calls.called.values()
         matching = align_plan(
             expected,
@@ -220,7 +233,6 @@ class ToolCorrectnessMetric(Metric):
             self._calling_score,
             is_included,
             by_meaning=self._by_meaning,
-            turns=has_turns,
             **options,
         )
         return calls.in_case(matching), calls
@@ -243,6 +255,9 @@ class ToolCorrectnessMetric(Metric):
         tools = read_tools(case.available_tools if self.available_tools is None else self.available_tools)
         if tools is None:
             return None
+        if isinstance(case, WholeConversation):
+            text = f"{type(self).__name__} asks its judge about one question, got a conversation{case_label(case)}"
+            raise ConfigurationError(f"{text}; measure each of conversation.to_test_cases()")
         from toolgrade.judge.evidence import unit_of  # noqa: PLC0415 - loaded with the judge
         from toolgrade.judge.questions import questions_about  # noqa: PLC0415 - loaded with the judge
 
@@ -263,7 +278,8 @@ class ToolCorrectnessMetric(Metric):
 
     def _compare(self, case: TestCase, extra_warnings: Sequence[str] = ()) -> Measurement:
         """Return the score of the calls, and how to explain it."""
-        expected, called = expectation_of(case, type(self).__name__), called_tools(case, type(self).__name__)
+        called = called_tools(case, type(self).__name__)
+        expected = self._expected(case, called)
         matching, compared = self._align(case, expected, called)
         warnings = compared.warnings
         if isinstance(expected, list):
@@ -293,12 +309,13 @@ class ToolCorrectnessMetric(Metric):
             tuple(extra_warnings),
             compared.undone,
         )
-        return Measurement(
+        measured = Measurement(
             {"calling": self._calling_score(matching)},
             # Where matchers were asked, they also say now what they accept: both may be code of the user.
             explanation.details() if matching.has_details else explanation,
-            run_notes(case),
+            expected_turns=[call.turn for call in expected] if isinstance(expected, list) else matching.turns,
         )
+        return self._about(case, measured)
 
     def score_batch(self, cases: Iterable[TestCase | Mapping[str, Any]]) -> list[float | None]:
         """Return the scores of many cases, without their results.
@@ -339,14 +356,26 @@ class _AlignedCalls(NamedTuple):
     def details(self) -> Details:
         """Return the arithmetic, the findings and the alignment."""
         alignment = self.matching.alignment()
+        findings = alignment_findings(alignment, self.expected, self.called, self.undone)
         return Details(
             sums={"calling": arithmetic(alignment, self.denominator, exact=self.exact)},
             steps=choice_lines(alignment),
             parts={"precision": alignment.precision, "recall": alignment.recall, "f1": alignment.f1},
-            findings=(*alignment_findings(alignment, self.expected, self.called, self.undone), *self.findings),
+            findings=(*map(_no_call_finding, findings), *self.findings),
             warnings=[*self.warnings, *partial_comparison_warnings(alignment, self.called), *self.last_warnings],
             alignment=alignment,
         )
+
+
+_NO_CALL: Final = "(no call)"
+"""Stands for the expectation that a turn has no calls, which no call fulfills."""
+
+
+def _no_call_finding(finding: Finding) -> Finding:
+    """Return a finding, in other words if it is about a turn in which no call was expected."""
+    if finding.tool != _NO_CALL:
+        return finding
+    return finding._replace(kind="unexpected", tool="", message="Unexpected: no call was expected in it.")
 
 
 def read_params(params: object) -> tuple[ToolCallParams, ...]:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import InitVar, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from toolgrade._internal.model import drop_none
 from toolgrade._internal.options import require_one_name
 from toolgrade.calls import ToolCall, ToolSpec
-from toolgrade.cases import ConversationalTestCase
-from toolgrade.errors import ConfigurationError
+from toolgrade.cases import ConversationalTestCase, TestCase, Turn
 from toolgrade.metrics.base import Measurement, Metric, result_of
-from toolgrade.metrics.called_tools import needed_tools, read_tools
+from toolgrade.metrics.called_tools import as_case, called_tools, needed_tools, read_tools
 from toolgrade.result import MetricResult
 
 if TYPE_CHECKING:
@@ -88,6 +88,17 @@ class ToolUseMetric(Metric):
         """True: this metric always waits for a judge."""
         return True
 
+    def _read(self, case: TestCase | ConversationalTestCase) -> ConversationalTestCase:
+        """Return a conversation; a case of one question is one of a single turn."""
+        as_case(case)  # it may be spoilt
+        if isinstance(case, ConversationalTestCase):
+            return case
+        calls = called_tools(case, type(self).__name__)
+        answer = Turn(role="assistant", content=_text(case.actual_output), tools_called=calls)
+        turns = [answer] if case.input is None else [Turn(role="user", content=_text(case.input)), answer]
+        fields = {"id": case.id, "name": case.name, "available_tools": case.available_tools}
+        return ConversationalTestCase(turns=turns, **drop_none(fields))
+
     def _measure(self, case: ConversationalTestCase) -> MetricResult:
         _, notes = self._units(case)
         return result_of(self, Measurement(skip_reason="; ".join(["the conversation has no unit interaction", *notes])))
@@ -110,8 +121,10 @@ class ToolUseMetric(Metric):
         """Return the units of a conversation, and notes about the turns that are in none."""
         from toolgrade.judge.evidence import units_of  # noqa: PLC0415 - loaded with the judge
 
-        if not isinstance(case, ConversationalTestCase):
-            name = type(self).__name__
-            advice = "give whole conversations; ConversationalTestCase.from_json reads one from a line of a file"
-            raise ConfigurationError(f"{name} measures a ConversationalTestCase, got {type(case).__name__}; {advice}")
         return units_of(case)
+
+
+def _text(value: object) -> str:
+    """Return the text of an input or an answer; images are left out."""
+    parts = value if isinstance(value, list) else [value or ""]
+    return "\n".join(part for part in parts if isinstance(part, str))

@@ -22,7 +22,7 @@ _ORDER_FINDINGS: Final[dict[str, tuple[FindingKind, str]]] = {
     "after": ("out_of_order", "Out of order"),
     "parallel": ("not_parallel", "Not in parallel"),
 }
-_FIELD_PATHS = {"wrong_type": "$.type", "wrong_turn": "$.turn", "wrong_output": "$.output"}
+_FIELD_PATHS = {"wrong_type": "$.type", "wrong_output": "$.output"}
 _ARGUMENTS_PATH = "$.input_parameters"
 _FIELD_NOUNS = {"input_parameters": "arguments", "output": "output", "type": "type"}
 
@@ -134,14 +134,14 @@ def _difference_text(kind: FindingKind, path: str, expected: object, called: obj
     if called is ABSENT:
         return f"{where} is missing, expected {display_value(expected, path)}"
     pair = display_pair(expected, called, path)
-    if kind == "wrong_turn":
-        return f"was called in turn {pair.called}, expected in turn {pair.expected}"
     note = ": equal by meaning" if kind == "equal_by_meaning" else pair.note
     return f"{where} expected {pair.expected}, called with {pair.called}{note}"
 
 
 def _note(expected: str, called: Sequence[str]) -> str:
-    """Return the code points in which a name differs from one that was called and looks like it."""
+    """Return that a name was called in another turn, or in which code points it differs from one that looks like it."""
+    if expected in called:
+        return " in it, but in another turn"
     return next(filter(None, [code_points_note(expected, one) for one in called]), "")
 
 

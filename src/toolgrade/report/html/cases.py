@@ -28,7 +28,7 @@ _LONGEST_SIDE = 400
 _SIDE_BY_SIDE = frozenset[FindingKind](
     {
         *("missing", "unexpected", "out_of_order", "not_parallel", "forbidden", "not_compared"),
-        *("wrong_argument", "missing_argument", "extra_argument", "wrong_output", "wrong_type", "wrong_turn"),
+        *("wrong_argument", "missing_argument", "extra_argument", "wrong_output", "wrong_type"),
     }
 )
 

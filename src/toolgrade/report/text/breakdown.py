@@ -44,7 +44,7 @@ _GROUPS: dict[str, tuple[FindingKind, ...]] = {
     ),
     "wrong output": ("wrong_output",),
     "wrong type": ("wrong_type",),
-    "out of order": ("out_of_order", "not_parallel", "too_early", "wrong_turn"),
+    "out of order": ("out_of_order", "not_parallel", "too_early"),
     "not allowed": ("forbidden", "not_approved"),
     "failed": ("failed_call", "error_text", "abandoned", "repeated"),
     "too much": ("loop", "over_budget"),

@@ -48,7 +48,6 @@ _CALL_PHRASES: dict[FindingKind, str] = {
     "not_approved": "not approved",
     "too_early": "too early",
     "unknown_effect": "unknown whether it changes something",
-    "wrong_turn": "not in its turn",
 }
 """Findings about a whole call."""
 _PLACE_PHRASES: dict[FindingKind, str] = {
@@ -111,7 +110,7 @@ def brief(finding: Finding) -> str:
     """Return a finding in a few words: its place, its tool, and what is wrong, with shortened values."""
     words: list[str] = []
     if finding.turn is not None:
-        words.append(f"turn {finding.turn + 1}")
+        words.append(f"turn {finding.turn}")
     if finding.called is not None:
         words.append(f"c{finding.called + 1}")
     elif finding.expected is not None:

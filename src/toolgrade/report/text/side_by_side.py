@@ -102,7 +102,7 @@ def _names(result: MetricResult, side: Literal["expected", "called"], names: Seq
 
 def _details(pair: Pair, *, nested: bool, longest: int) -> Iterator[CallRow]:
     for difference in pair.differences:
-        place = {"wrong_output": "output", "wrong_type": "type", "wrong_turn": "turn"}.get(difference.kind)
+        place = {"wrong_output": "output", "wrong_type": "type"}.get(difference.kind)
         place = place or one_line(".".join(map(str, difference.path)), _MAX_NAME)
         for expected, called, name in _places(difference, place, nested=nested):
             left, right = _sides(expected, called, longest)
