@@ -63,8 +63,6 @@ def call_similarity(e: CallItem, c: CallItem, *, arguments: bool, output: bool) 
         return Fraction(0)
     if e.type is not None and c.type is not ABSENT and e.type != c.type:
         return Fraction(0)
-    if e.turn is not None and e.turn != c.turn:
-        return Fraction(0)
     worth = Fraction(1)
     if output and e.output is not ABSENT and c.output is not ABSENT:
         worth *= outputs_equal(e.output, c.output)
@@ -76,7 +74,10 @@ def call_similarity(e: CallItem, c: CallItem, *, arguments: bool, output: bool) 
 
 
 Rank = tuple[Fraction, int, int, int]
-"""Of an alignment: its weight, equal pairs (k-th with k-th), number of pairs, and the sum of distances, negative."""
+"""Of an alignment: its weight, equal pairs (k-th with k-th), number of pairs, and the sum of distances, negative.
+
+Where some expected calls state their turn and others do not, equal pairs do not come first.
+"""
 
 
 def ranks(
@@ -89,19 +90,20 @@ def ranks(
     arguments: bool,
     output: bool,
 ) -> dict[Positions, Rank]:
-    """Return the rank of each one-to-one alignment of the calls of equal name at these positions."""
+    """Return the rank of each one-to-one alignment of calls of equal name, and turn if stated, at these positions."""
     worth = {
         (i, j): call_similarity(e, c, arguments=arguments, output=output)
         for i, e in enumerate(expected)
         for j, c in enumerate(called)
-        if e.name == c.name
+        if e.name == c.name and e.turn in (None, c.turn)
     }
+    is_mixed = len({item.turn is None for item in expected}) > 1
 
     equal = equal_pairs(expected, called, left, right, arguments=arguments, output=output)
 
     def rank(pairs: Positions) -> Rank:
         weight = sum((worth[pair] for pair in pairs), Fraction())
-        return weight, len(equal.intersection(pairs)), len(pairs), -sum(abs(e - c) for e, c in pairs)
+        return weight, 0 if is_mixed else len(equal.intersection(pairs)), len(pairs), -sum(abs(e - c) for e, c in pairs)
 
     return {pairs: rank(pairs) for pairs in _alignments(worth, left, right, crossing=crossing)}
 

@@ -83,7 +83,6 @@ def test_parts_are_those_that_the_case_states(case: dict[str, Any]) -> None:
     """And the score is their product, as documented."""
     parts = measured(case).parts
     states = {
-        "turns": any(call.turn is not None for call in case["expected_tools"]),
         "required_texts": bool(case.get("required_texts")),
         "ended": case.get("ends") in {"ok", "stopped"},
         "answer": "expected_output" in case,
@@ -93,7 +92,7 @@ def test_parts_are_those_that_the_case_states(case: dict[str, Any]) -> None:
     assert {name: name in parts for name in states} == states
 
     product = (parts.get("effects", 1) + parts.get("arguments", 1)) / 2 * (0.98 + 0.02 * parts.get("reads", 1))
-    for name in ("turns", "required_texts", "ended", "answer"):
+    for name in ("required_texts", "ended", "answer"):
         product *= (1 + parts.get(name, 1)) / 2
     assert abs(parts["total"] - product) < 1e-9
 
