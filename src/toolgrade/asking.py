@@ -1,37 +1,269 @@
-"""Asking of agents: from a golden to the case with its run, also if the agent breaks or is late."""
+"""Asking of agents: from a golden to the case with its runs, also if the agent breaks or is late."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from toolgrade._internal.json import json_text
 from toolgrade._internal.model import drop_none, set_fields
 from toolgrade._internal.sync_bridge import GRACE, call
 from toolgrade._internal.text import error_text
 from toolgrade.agents import AgentCallable, Conversation
-from toolgrade.cases import LLMTestCase, Run, RunStatus
-from toolgrade.dataset import Golden
+from toolgrade.calls import ToolCall
+from toolgrade.capture.conversations import conversation as conversation_of
+from toolgrade.cases import ConversationalTestCase, LLMTestCase, Run, RunStatus, Turn
+from toolgrade.dataset import ANSWERS, Golden
+from toolgrade.errors import ConfigurationError, ToolgradeError
+from toolgrade.judge.cost import add_usage
+from toolgrade.report.text.phrases import USER_MODEL
+from toolgrade.user_turns import Approve, Reject, SimulatedUser, TurnItem, UserFunction, UserInput, UserTurn, item_json
+
+if TYPE_CHECKING:
+    from toolgrade.judge import Judge
+    from toolgrade.simulated_user import PlayedUser
+
+_MOST_INPUTS: Final = 200
+"""The most that a function as user says, since it may have no end."""
+
+_OF_GOLDEN: Final = (
+    *("id", "expected_tools", "expected_output", "required_texts", "ends", "available_tools", "tags", "metadata"),
+)
+
+
+class Limits(NamedTuple):
+    """Seconds for each call of an agent, and for a whole golden; `None` for no limit."""
+
+    timeout: float | None = None
+    golden_timeout: float | None = None
+
+    @property
+    def of_question(self) -> float | None:
+        """The seconds for a golden of one question, whose only call both bound."""
+        return min(drop_none(self._asdict()).values(), default=None)
+
+
+NO_LIMITS: Final = Limits()
 
 
 async def run_golden(golden: Golden, agent: AgentCallable, limit: float | None = None) -> LLMTestCase:
-    """Run an agent on one golden in a new conversation, and return the case.
+    """Run an agent on a golden of one question in a new conversation, and return the case.
 
     If the agent raises, or has not answered after `limit` seconds, the run of the case says so. Its called tools are
     then unknown, unless the agent has stored them in `Conversation.unfinished`. The id of the golden becomes that of
     the case.
     """
-    run = await _run_agent(agent, golden.question, limit)
-    if run.status is RunStatus.STOPPED and run.error is None:  # a list of messages may not know, but the agent does
-        run = run.model_copy(update={"error": "the run was stopped"})
-    if run.error is not None:
-        run = run.model_copy(update={"error": " ".join(run.error.split())})  # reports show it on one line
-    return _case(golden, run)
+    late = f"TimeoutError: no answer within {limit:g} s" if limit is not None else ""
+    return _case(golden, await _run_agent(agent, golden.question, Conversation(), limit, late))
 
 
-async def _run_agent(agent: AgentCallable, question: str, limit: float | None) -> Run:
-    """Return the run of an agent on one question; if the agent breaks or is late, a run that says so."""
-    conversation = Conversation()
+async def run_conversation(
+    golden: Golden,
+    agent: AgentCallable,
+    limits: Limits = NO_LIMITS,
+    user_model: Judge | None = None,
+    turned: Callable[[], None] = lambda: None,
+) -> ConversationalTestCase:
+    """Let the user of a golden talk to an agent in a new conversation, and return the case.
+
+    A run that does not end well ends the conversation, unless it waits for a person and the user answers it, in the
+    same turn. If the user breaks, the case has a `user_error`. `user_model` plays a simulated user, and `turned` is
+    called after each answer of the agent.
+    """
+    talk = _Talk(golden, agent, limits, user_model)
+    while await talk.goes_on():
+        turned()
+    return talk.case()
+
+
+@dataclass
+class _SpokenTurn:
+    """What the user said in a turn, and the run in answer to all of it; `answers` are those to a run that waited."""
+
+    said: UserTurn
+    run: Run
+    answers: tuple[UserInput, ...] = ()
+
+
+class _Talk:
+    """A conversation of the user of a golden with an agent."""
+
+    def __init__(self, golden: Golden, agent: AgentCallable, limits: Limits, user_model: Judge | None) -> None:
+        self._golden = golden
+        self._agent = agent
+        self._limits = limits
+        self._began = asyncio.get_running_loop().time()
+        self._conversation = Conversation()
+        self._turns: list[_SpokenTurn] = []
+        self._inputs = count(1)
+        self._user_error: str | None = None
+        self._played: PlayedUser | None = None
+        if isinstance(golden.user, SimulatedUser):
+            from toolgrade.simulated_user import PlayedUser  # noqa: PLC0415 - loads the judge
+
+            if user_model is None:
+                raise ConfigurationError("a SimulatedUser needs user_model, the model that plays it")
+            self._played = PlayedUser(golden.user, user_model)
+        self._script = iter(golden.turns or ())
+
+    async def goes_on(self) -> bool:
+        """Let the user say something and the agent answer; return whether the conversation goes on."""
+        said = await self._next()
+        if said is None:
+            return False
+        waiting = self._waiting
+        if isinstance(said, (Approve, Reject)) and waiting is None:
+            self._end_unasked(said)
+            return False
+        content = said.content if isinstance(said, UserTurn) else said
+        run = await _run_agent(self._agent, content, self._conversation, *self._limit())
+        if waiting is None:
+            self._turns.append(_SpokenTurn(cast("UserTurn", said), run))
+        else:
+            waiting.run = _whole_turn(waiting.run, run)
+            waiting.answers += (content,)
+            if isinstance(said, UserTurn):
+                waiting.said = _with_expectations(waiting.said, said)
+        return self._turns[-1].run.status in {RunStatus.OK, RunStatus.INTERRUPTED}
+
+    @property
+    def _waiting(self) -> _SpokenTurn | None:
+        """The last turn if its run waits for a person."""
+        last = self._turns[-1] if self._turns else None
+        return last if last is not None and last.run.status is RunStatus.INTERRUPTED else None
+
+    async def _next(self) -> TurnItem | None:
+        """Return what the user says next; `None` at the end, or if the user breaks."""
+        if self._golden.turns is not None:
+            return cast("TurnItem | None", next(self._script, None))
+        user = cast("UserFunction", self._played or self._golden.user)
+        seconds, _ = self._limit(whole=True)
+        try:
+            said, error = await asyncio.wait_for(call(user, self.case()), seconds)
+        except (TimeoutError, asyncio.TimeoutError):
+            said, error = None, ToolgradeError(f"the user said nothing within {self._limits.golden_timeout:g} s")
+        problem = _problem_of(said, error)
+        if self._played is None and next(self._inputs) > _MOST_INPUTS:
+            problem = f"the user did not stop after {_MOST_INPUTS} texts; return None at the end"
+        if isinstance(said, (Approve, Reject)) and self._waiting is None:
+            problem = f"the user returned {type(said).__name__}(), but the agent does not wait for a person"
+        if said is None and problem is None and not self._turns:
+            problem = "the user said nothing"
+        if problem is not None:
+            self._user_error = f"in turn {len(self._turns) + (self._waiting is None)}, {problem}"
+            return None
+        return UserTurn(said) if isinstance(said, str) else cast("TurnItem | None", said)
+
+    def _limit(self, *, whole: bool = False) -> tuple[float | None, str]:
+        """Return the seconds that the agent has now, and the error if it is late; if `whole`, those of the golden."""
+        timeout, golden_timeout = self._limits
+        if golden_timeout is not None:
+            left = max(self._began + golden_timeout - asyncio.get_running_loop().time(), 0.0)
+            if whole or timeout is None or left < timeout:
+                return left, f"TimeoutError: the whole golden took longer than {golden_timeout:g} s"
+        return (None, "") if whole or timeout is None else (timeout, f"TimeoutError: no answer within {timeout:g} s")
+
+    def _end_unasked(self, said: Approve | Reject) -> None:
+        """End the conversation where the golden has an answer for a run that should have waited, and did not."""
+        last, name = self._turns[-1], type(said).__name__
+        error = f"turn {len(self._turns)} should have waited for {name}(), and the agent did not wait for a person"
+        last.run = last.run.model_copy(update={"status": RunStatus.STOPPED, "error": error})
+
+    def case(self) -> ConversationalTestCase:
+        """Return the conversation so far."""
+        golden = self._golden
+        runs = [turn.run.model_copy(update={"input": turn.said.content}) for turn in self._turns]
+        recorded = conversation_of(runs)
+        turns: list[Turn] = []
+        for turn, run in zip(self._turns, runs, strict=True):
+            turns += [_user_turn(turn), _agent_turn(run)]
+        tags = [*golden.tags, *dict.fromkeys(tag for run in runs for tag in run.tags)]
+        metadata = golden.metadata | ({} if self._played is None else {USER_MODEL: self._played.used})
+        fields = {
+            "available_tools": recorded.available_tools,
+            **{name: value for name, value in set_fields(golden).items() if name in _OF_GOLDEN},
+            "tags": tags or None,
+            "metadata": metadata or None,
+            "user_error": self._user_error,
+        }
+        return ConversationalTestCase(turns=turns, **drop_none(fields))
+
+
+def _problem_of(said: object, error: BaseException | None) -> str | None:
+    """Return what is wrong with what a user said; `None` if it can be said."""
+    if error is not None:
+        return str(error) if isinstance(error, ToolgradeError) else f"the user raised {error_text(error)}"
+    if said is not None and not isinstance(said, (str, Approve, Reject)):
+        return f"the user must return text, Approve(), Reject() or None, got {type(said).__name__}"
+    return "the user said nothing" if isinstance(said, str) and not said.strip() else None
+
+
+def _with_expectations(said: UserTurn, answer: UserTurn) -> UserTurn:
+    """Return what the user said in a turn, with what a text in answer to its waiting run states."""
+    expected, more = said.expected_tools, answer.expected_tools
+    if isinstance(expected, list) and isinstance(more, list):
+        more = [*expected, *more]
+    texts = [*said.required_texts, *answer.required_texts]
+    return UserTurn(said.content, expected_tools=expected if more is None else more, required_texts=texts or None)
+
+
+def _user_turn(turn: _SpokenTurn) -> Turn:
+    fields = set_fields(turn.said)
+    if turn.answers:
+        fields["metadata"] = {ANSWERS: [one if isinstance(one, str) else item_json(one) for one in turn.answers]}
+    return Turn(role="user", **fields)
+
+
+def _agent_turn(run: Run) -> Turn:
+    fields = set_fields(conversation_of([run]).turns[-1])
+    if _has_unknown_calls(run):
+        del fields["tools_called"]
+    return Turn(**fields)
+
+
+def _has_unknown_calls(run: Run) -> bool:
+    """Return whether the calls of a run are unknown, which differs from no calls."""
+    return run.status is not RunStatus.OK and "calls" not in run.model_fields_set
+
+
+def _whole_turn(earlier: Run, later: Run) -> Run:
+    """Return the run of a turn that went on after an answer, also if the agent returned only what followed."""
+    left = Counter(map(_identity, later.calls))
+    missing: list[ToolCall] = []
+    for one in earlier.calls:
+        left[_identity(one)] -= 1
+        if left[_identity(one)] < 0:
+            missing.append(one)
+    if not missing:
+        return later
+    moved = {
+        "handoffs": [
+            one.model_copy(update={"call": None if one.call is None else one.call + len(missing)})
+            for one in later.handoffs
+        ],
+        "failed_handoffs": [place + len(missing) for place in later.failed_handoffs],
+        "usage": add_usage(earlier.usage or {}, later.usage or {}) or None,
+    }
+    return later.model_copy(update={"calls": [*missing, *later.calls], **moved})
+
+
+def _identity(one: ToolCall) -> object:
+    return one.id or (one.name, json_text(one.input_parameters))
+
+
+async def _run_agent(
+    agent: AgentCallable, said: UserInput, conversation: Conversation, limit: float | None, late: str
+) -> Run:
+    """Return the run of an agent in answer to what the user said; if the agent breaks or is late, it says so.
+
+    `late` is the error of one that takes longer than `limit` seconds.
+    """
     # The agent has a task of its own: what it does to its context or its task concerns no other question.
-    asking = asyncio.ensure_future(_answer(agent, question, conversation))
+    asking = asyncio.ensure_future(_answer(agent, said, conversation))
     try:
         await asyncio.wait({asking}, timeout=limit)
         is_late = not asking.done()
@@ -40,26 +272,30 @@ async def _run_agent(agent: AgentCallable, question: str, limit: float | None) -
             asking.cancel()
             await asyncio.wait({asking}, timeout=GRACE)
     run = asking.result() if asking.done() and not asking.cancelled() else None
-    if run is not None and not is_late:
-        return run
-    conversation.unfinished = conversation.unfinished or run
-    error = f"TimeoutError: no answer within {limit:g} s" if is_late else "CancelledError"
-    return _broken_run(question, conversation, RunStatus.STOPPED, error)
+    if run is None or is_late:
+        conversation.unfinished = conversation.unfinished or run
+        run = _broken_run(said, conversation, RunStatus.STOPPED, late if is_late else "CancelledError")
+    if run.status is RunStatus.STOPPED and run.error is None:  # a list of messages may not know, but the agent does
+        run = run.model_copy(update={"error": "the run was stopped"})
+    if run.error is not None:
+        run = run.model_copy(update={"error": " ".join(run.error.split())})  # reports show it on one line
+    return run
 
 
-async def _answer(agent: AgentCallable, question: str, conversation: Conversation) -> Run:
+async def _answer(agent: AgentCallable, said: UserInput, conversation: Conversation) -> Run:
     """Return the run of an agent; if it raises or returns something else, a run with the error."""
-    result, error = await call(agent, question, conversation)
+    conversation.unfinished = None
+    result, error = await call(agent, said, conversation)
     if error is None and isinstance(result, Run):
         return result
     text = f"the agent must return a Run, got {type(result).__name__}" if error is None else error_text(error)
-    return _broken_run(question, conversation, RunStatus.ERROR, text)
+    return _broken_run(said, conversation, RunStatus.ERROR, text)
 
 
-def _broken_run(question: str, conversation: Conversation, status: RunStatus, error: str) -> Run:
+def _broken_run(said: UserInput, conversation: Conversation, status: RunStatus, error: str) -> Run:
     """Return the run of an agent that did not return one, with unknown calls unless it has stored them."""
     run = conversation.unfinished or Run(
-        input=question,
+        input=said if isinstance(said, str) else None,
         conversation_id=conversation.id,
         warnings=["the agent failed without a run, so its calls are unknown"],
     )
@@ -87,6 +323,6 @@ def _case(golden: Golden, run: Run) -> LLMTestCase:
         "available_tools": golden.available_tools,
     }
     fields = set_fields(case) | drop_none(changed)
-    if run.status is not RunStatus.OK and "calls" not in run.model_fields_set:
-        del fields["tools_called"]  # unknown calls, which differ from no calls
+    if _has_unknown_calls(run):
+        del fields["tools_called"]
     return LLMTestCase(**fields)

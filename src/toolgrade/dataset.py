@@ -88,8 +88,8 @@ class Golden(Model):
     """What the user says: texts, `UserTurn` with expectations, and `Approve()` or `Reject("why")` after a text in
     answer to which the agent waits for a person. Read as a list of `UserTurn`, `Approve` and `Reject`."""
     user: UserField | None = None
-    """A `SimulatedUser`, or a function `(conversation) -> text or None`: it is given the `ConversationalTestCase` until
-    now, and ends the conversation by `None`. A function is not written to files."""
+    """A `SimulatedUser`, or a function `(conversation) -> text, Approve(), Reject("why") or None`, async or not, of the
+    `ConversationalTestCase` so far; `None` ends the conversation. A function is not written to files."""
     id: Identifier | None = None
     expected_tools: ExpectedTools | None = None
     """The expected calls; of a conversation, in any turn or in the turn that a call names."""

@@ -13,7 +13,7 @@ from toolgrade.errors import InvalidDataError
 from toolgrade.expect.fields import ExpectedTools
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from toolgrade.calls import ToolCall
     from toolgrade.cases import ConversationalTestCase
@@ -104,6 +104,9 @@ class Reject(Model):
 UserInput: TypeAlias = "str | Approve | Reject"
 """What an agent is given: a text of the user, or the answer to a run that waits for a person."""
 
+UserFunction: TypeAlias = "Callable[[ConversationalTestCase], UserInput | Awaitable[UserInput | None] | None]"
+"""A user: it is given the conversation so far, and returns what it says next, or `None` at the end; sync or async."""
+
 TurnItem: TypeAlias = UserTurn | Approve | Reject
 """An item of the turns of a golden; an answer to a run that waits belongs to the turn before it."""
 
@@ -111,14 +114,16 @@ TurnItem: TypeAlias = UserTurn | Approve | Reject
 class SimulatedUser(Model):
     """A user that a model plays: it has a goal and facts, and talks to the agent until the goal is reached.
 
-    It may say its goal, its facts and what the agent has said. If it says another id, quoted text or number above 10,
-    never stops, or its model cannot be asked, no metric measures the conversation.
+    It may say its goal, its facts and what the agent has said. If it says another date, id, quoted text or number above
+    10, says nothing or speaks for the agent, or if its model cannot be asked, no metric measures the conversation
+    (`ConversationalTestCase.user_error`). The model is `evaluate(user_model=...)`.
 
     Args:
         goal: What the user wants, in words.
         facts: What the user knows, by name; values are JSON.
         stop: When the user is done, in words, such as `"the refund is confirmed"`.
-        max_turns: The most texts of the user, at least 1; the conversation ends there.
+        max_turns: The most texts of the user, at least 1. The conversation ends there and is measured, unless the user
+            repeats itself at the end.
 
     Raises:
         InvalidDataError: A field has a wrong value; `problems` has every path.
@@ -164,7 +169,7 @@ def _check_turns(items: object) -> object:
 
 if TYPE_CHECKING:
     TurnItems: TypeAlias = Sequence[str | TurnItem]
-    UserField: TypeAlias = SimulatedUser | Callable[[ConversationalTestCase], str | None]
+    UserField: TypeAlias = SimulatedUser | UserFunction
 else:
     TurnItems = Annotated[
         list[Annotated[Any, PlainValidator(_read_item), PlainSerializer(item_json)]],

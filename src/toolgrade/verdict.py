@@ -49,6 +49,8 @@ def wrong_end(case: object) -> WrongEnd | None:
     error, and its calls are recorded ones. A run that
     ended well although the golden expects another end has failed; the agent did not break.
     """
+    if getattr(case, "user_error", None) is not None:  # a user that broke leaves the agent in the middle
+        return None
     stated: RunEnd = getattr(case, "ends", None) or "ok"
     actual, why = run_end(case)
     if actual is None or stated in {"any", actual}:

@@ -24,7 +24,7 @@ def conversation(
 
     Each run gives a user turn with the text of its input (none if it has no input) and an assistant turn with its
     answer (empty if it has none) and its calls. The metadata of the assistant turn has the status of the run if that is
-    not `ok`, its error and its warnings.
+    not `ok`, its error, warnings, texts, models, usage and duration.
 
     Args:
         runs: The runs in chronological order.
@@ -78,6 +78,10 @@ def _metadata_of(run: Run) -> JsonObject:
             "status": None if run.status is RunStatus.OK else run.status.value,
             "error": run.error,
             "warnings": warnings or None,
+            "agent_texts": run.agent_texts,
+            "models": run.models or None,
+            "usage": run.usage,
+            "duration": run.duration,
             "span_id": run.metadata.get("span_id"),
         }
     )

@@ -23,6 +23,7 @@ from toolgrade.agents import (
     check_goldens,
 )
 from toolgrade.cases import AnyCase, LLMTestCase
+from toolgrade.dataset import Golden
 from toolgrade.errors import ConfigurationError, DataFileError
 from toolgrade.evaluation.builder import ReportBuilder
 from toolgrade.evaluation.field_paths import value_at
@@ -31,6 +32,7 @@ from toolgrade.failed_calls import ErrorTexts, applied_error_texts
 from toolgrade.metrics import MetricLike
 from toolgrade.report import Report
 from toolgrade.stats import check_positive
+from toolgrade.user_turns import SimulatedUser
 from toolgrade.verdict import Gate
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from toolgrade.evaluation.results_file import Resume
     from toolgrade.evaluation.rows import CaseKey
     from toolgrade.evaluation.session import App, Session, Source
+    from toolgrade.judge.judge import Judge, JudgeLike
 
 Target: TypeAlias = "str | os.PathLike[str]"
 """The path of a file that is written."""
@@ -66,6 +69,7 @@ class EvaluationOptions:
     agent: AgentCallable | None = None
     agents: Mapping[str, AgentCallable] | None = None
     observed_callback: App | None = None
+    user_model: JudgeLike | None = None
     trials: int | None = None
     timeout: float | None = None
     golden_timeout: float | None = None
@@ -147,12 +151,8 @@ class EvaluationOptions:
             raise ConfigurationError("goldens need an agent to ask, such as as_agent(agent)")
         if not has_agent and self.trials is not None:
             raise ConfigurationError("trials needs goldens and an agent: test_cases are answers already")
-
-    @property
-    def limit(self) -> float | None:
-        """The seconds that an agent has for a golden."""
-        # A golden has one turn, so that both bound the same call.
-        return min((limit for limit in (self.timeout, self.golden_timeout) if limit is not None), default=None)
+        if not has_agent and self.user_model is not None:
+            raise ConfigurationError("user_model needs goldens and an agent: test_cases have said what they say")
 
 
 def run_evaluation(options: EvaluationOptions) -> Report:
@@ -242,7 +242,7 @@ def _begun_session(
         if not source.runs_agent and is_async and not any(map(waits, metrics)):
             limit = 1  # nothing waits, so tasks side by side would only keep more cases in memory
         session = Session(source, metrics, builder, limit, is_async)
-        with _bar(len(session.units), len(builder), options.show_progress) as builder.advance:
+        with _bar(len(session.units), len(builder), options.show_progress) as (builder.advance, builder.turned):
             yield session
 
 
@@ -311,18 +311,63 @@ def _source(options: EvaluationOptions, metrics: Sequence[MetricLike]) -> Source
     if options.files:
         has_goldens = options.goldens is not None
         return session.recorded_source(_read_files(options, metrics), metrics, has_goldens=has_goldens)
-    if options.observed_callback is not None:
-        from toolgrade.evaluation.session import ObservedApp  # noqa: PLC0415 - most evaluations have none
-
-        app = ObservedApp(options.observed_callback)
-        return session.app_source(check_goldens(options.goldens), metrics, app, options.limit)
     if options.goldens is not None:
-        agents = check_agents({None: options.agent} if options.agents is None else options.agents)
-        return session.agent_source(check_goldens(options.goldens), metrics, agents, options.limit)
+        return _asking_source(options, metrics)
     cases = listed_cases(options.test_cases)
     if not cases:
         raise ConfigurationError("test_cases must have at least one case, got none")
     return session.case_source(cases, metrics, options.no_golden)
+
+
+def _asking_source(options: EvaluationOptions, metrics: Sequence[MetricLike]) -> Source:
+    """Return the source of goldens that agents or an app answer."""
+    from toolgrade.asking import Limits  # noqa: PLC0415 - loads an event loop
+    from toolgrade.evaluation import session  # noqa: PLC0415 - as above
+
+    goldens = check_goldens(options.goldens)
+    _check_stated(goldens, metrics)
+    limits = Limits(options.timeout, options.golden_timeout)
+    if options.observed_callback is not None:
+        app = session.ObservedApp(options.observed_callback)
+        talks = next((place for place, golden in enumerate(goldens) if golden.is_conversation), None)
+        if talks is not None:
+            message = (
+                f"{_golden_name(goldens, talks)} is a conversation, and observed_callback answers single questions"
+            )
+            raise ConfigurationError(f"{message}; pass an agent")
+        return session.app_source(goldens, metrics, app, limits)
+    agents = check_agents({None: options.agent} if options.agents is None else options.agents)
+    return session.agent_source(goldens, metrics, agents, limits, _user_model(options.user_model, goldens))
+
+
+def _golden_name(goldens: Sequence[Golden], place: int) -> str:
+    name = goldens[place].id
+    return f"goldens[{place}]" if name is None else f"the golden {name!r}"
+
+
+def _check_stated(goldens: Sequence[Golden], metrics: Sequence[MetricLike]) -> None:
+    """Raise `ConfigurationError` if a golden states nothing, and a metric needs what it should state."""
+    needy = next((metric.label for metric in metrics if getattr(metric, "needs_expectation", False) is True), None)
+    empty = next((place for place, golden in enumerate(goldens) if golden.states_nothing), None)
+    if needy is not None and empty is not None:
+        message = f"{_golden_name(goldens, empty)} states nothing of what the agent should do, which {needy} needs"
+        raise ConfigurationError(f"{message}; give it expected_tools, such as [] for no calls")
+
+
+def _user_model(model: JudgeLike | None, goldens: Sequence[Golden]) -> Judge | None:
+    """Return the model that plays simulated users, if a golden has one."""
+    played = next((place for place, golden in enumerate(goldens) if isinstance(golden.user, SimulatedUser)), None)
+    if played is None:
+        return None
+    if model is None:
+        message = f"{_golden_name(goldens, played)} has a SimulatedUser; pass user_model=, the model that plays it"
+        raise ConfigurationError(f"{message}, such as 'gpt-4o-mini'")
+    from toolgrade.judge.judge import Judge  # noqa: PLC0415 - few evaluations have one
+
+    judge = Judge.of(model)
+    if judge.is_batched:
+        raise ConfigurationError("user_model must answer at once, got a Judge that asks in batches; leave batch out")
+    return judge
 
 
 def _read_files(
@@ -384,16 +429,18 @@ def _shows_progress(show_progress: bool | None) -> bool:
 
 
 @contextmanager
-def _bar(total: int, done: int, show_progress: bool | None) -> Generator[Callable[[], None], None, None]:
-    """Show a progress bar over cases if requested, and yield the function that moves it by one."""
+def _bar(
+    total: int, done: int, show_progress: bool | None
+) -> Generator[tuple[Callable[[], None], Callable[[], None]], None, None]:
+    """Show a progress bar over cases if requested, and yield the functions that move it by a case, and by a turn."""
     if not _shows_progress(show_progress):
-        yield lambda: None
+        yield lambda: None, lambda: None
         return
     from toolgrade.report.terminal.progress import ProgressBar  # noqa: PLC0415 - loaded only for a terminal
 
     with ProgressBar("scoring") as bar:
         bar.show(done, total)
-        yield bar.step
+        yield bar.step, bar.turn
 
 
 @contextmanager

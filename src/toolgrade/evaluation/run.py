@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from toolgrade.evaluation.results_file import Resume
     from toolgrade.evaluation.session import App
+    from toolgrade.judge.judge import JudgeLike
 
 T = TypeVar("T")
 
@@ -39,6 +40,7 @@ def evaluate(
     agent: AgentCallable | None = None,
     agents: Mapping[str, AgentCallable] | None = None,
     observed_callback: App | None = None,
+    user_model: JudgeLike | None = None,
     trials: int | None = None,
     timeout: float | None = None,
     golden_timeout: float | None = None,
@@ -78,9 +80,11 @@ def evaluate(
         observed_callback: In place of an agent, a function of a golden's input that calls functions decorated with
             `@observe`; see docs/observe.md. Components with metrics are scored in rows of their own, so `metrics` may
             be left out. A sync function is called for one golden after the other.
+        user_model: The model that plays the users of goldens with a `SimulatedUser`: any value that `judge=` accepts,
+            with a budget of its own. What it used stands in the metadata of each conversation, and in the report.
         trials: Number of times each golden is asked. `Report.trial_summaries` then shows how reliable the agent is, and
             intervals treat the trials of a golden as one cluster.
-        timeout: Seconds for each turn of an agent. It is then cancelled, and its run is `stopped`, with the calls as
+        timeout: Seconds for each call of an agent. It is then cancelled, and its run is `stopped`, with the calls as
             far as recorded. A thread cannot be cancelled: it is left behind.
         golden_timeout: Seconds for the whole of a golden, all its turns.
         cluster: Path of the field of a recorded case that says which cases are repetitions of one another, such as
@@ -134,6 +138,7 @@ async def evaluate_async(
     agent: AgentCallable | None = None,
     agents: Mapping[str, AgentCallable] | None = None,
     observed_callback: App | None = None,
+    user_model: JudgeLike | None = None,
     trials: int | None = None,
     timeout: float | None = None,
     golden_timeout: float | None = None,

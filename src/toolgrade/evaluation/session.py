@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from toolgrade._internal.sync_bridge import call_in_thread, is_async, run_interruptible
 from toolgrade._internal.text import unique_labels
 from toolgrade.agents import AgentCallable
-from toolgrade.asking import run_golden
+from toolgrade.asking import Limits, run_conversation, run_golden
 from toolgrade.cases import AnyCase
 from toolgrade.dataset import Golden
 from toolgrade.evaluation.builder import ReportBuilder
@@ -40,6 +40,7 @@ from toolgrade.result import MetricResult, errored_result
 
 if TYPE_CHECKING:
     from toolgrade.evaluation.files import FileCase
+    from toolgrade.judge.judge import Judge
 
 
 import inspect
@@ -60,13 +61,13 @@ class Source:
     """Where the cases come from.
 
     `items` are the cases or goldens, and `agents` the names of the agents, or only `None`. `prepare` returns what to
-    measure for a unit; for a golden, it runs the agent first. `runs_agent` says whether it does. `recorded` has the
-    units of the cases of files, in order, with the place of the first case of their golden or cluster. `no_golden` is
-    that of all cases that exist already, as in `unmeasured`.
+    measure for a unit; for a golden, it runs the agent first, and calls its second argument after each turn.
+    `runs_agent` says whether it does. `recorded` has the units of the cases of files, in order, with the place of the
+    first case of their golden or cluster. `no_golden` is that of all cases that exist already, as in `unmeasured`.
     """
 
     items: Mapping[int, Any] | Sequence[Any]
-    prepare: Callable[[CaseKey], Awaitable[Sequence[Pending]]]
+    prepare: Callable[[CaseKey, Callable[[], None]], Awaitable[Sequence[Pending]]]
     runs_agent: bool = True
     agents: Sequence[str | None] = (None,)
     recorded: Mapping[CaseKey, tuple[int | None, FileCase]] | None = None
@@ -84,7 +85,7 @@ class Source:
 def case_source(cases: Sequence[AnyCase], metrics: Sequence[MetricLike], no_golden: str | None = None) -> Source:
     """Return the source of cases that exist already; `no_golden` as in `unmeasured`."""
 
-    async def prepare(unit: CaseKey) -> Sequence[Pending]:
+    async def prepare(unit: CaseKey, _turned: Callable[[], None]) -> Sequence[Pending]:
         return [Pending(cases[unit.place], metrics, no_golden=no_golden)]
 
     return Source(cases, prepare, runs_agent=False, no_golden=no_golden)
@@ -96,7 +97,7 @@ def recorded_source(
     """Return the source of the cases of files."""
     recorded = {unit: (golden, item) for unit, golden, item in accepted}
 
-    async def prepare(unit: CaseKey) -> Sequence[Pending]:
+    async def prepare(unit: CaseKey, _turned: Callable[[], None]) -> Sequence[Pending]:
         _, item = recorded[unit]
         no_golden = no_golden_of(item.tag.golden, has_goldens=has_goldens)
         return [Pending(item.case, metrics, error=item.tag.error, no_golden=no_golden)]
@@ -108,24 +109,28 @@ def agent_source(
     goldens: Sequence[Golden],
     metrics: Sequence[MetricLike],
     agents: Mapping[str | None, AgentCallable],
-    limit: float | None,
+    limits: Limits,
+    user_model: Judge | None,
 ) -> Source:
-    """Return the source of goldens that agents answer in at most `limit` seconds; a single agent has no name."""
+    """Return the source of goldens that agents answer; a single agent has no name."""
 
-    async def prepare(unit: CaseKey) -> Sequence[Pending]:
-        case = await run_golden(goldens[unit.place], agents[unit.agent], limit)
+    async def prepare(unit: CaseKey, turned: Callable[[], None]) -> Sequence[Pending]:
+        golden, agent = goldens[unit.place], agents[unit.agent]
+        case: AnyCase
+        if golden.is_conversation:
+            case = await run_conversation(golden, agent, limits, user_model, turned)
+        else:
+            case = await run_golden(golden, agent, limits.of_question)
         return [Pending(case, metrics, no_golden=NO_EXPECTATION)]
 
     return Source(goldens, prepare, agents=list(agents))
 
 
-def app_source(
-    goldens: Sequence[Golden], metrics: Sequence[MetricLike], app: ObservedApp, limit: float | None
-) -> Source:
+def app_source(goldens: Sequence[Golden], metrics: Sequence[MetricLike], app: ObservedApp, limits: Limits) -> Source:
     """Return the source of goldens that an app of observed functions answers; its components are measured too."""
 
-    async def prepare(unit: CaseKey) -> Sequence[Pending]:
-        return await app.ask(goldens[unit.place], unit.place, metrics, limit)
+    async def prepare(unit: CaseKey, _turned: Callable[[], None]) -> Sequence[Pending]:
+        return await app.ask(goldens[unit.place], unit.place, metrics, limits.of_question)
 
     return Source(goldens, prepare)
 
@@ -222,7 +227,7 @@ class Session:
             for unit in queue:
                 try:
                     async with turns:
-                        cases = await self.source.prepare(unit)
+                        cases = await self.source.prepare(unit, self.builder.turned)
                 finally:  # the others must not wait for a unit that was cancelled
                     prepared += 1
                     if prepared == len(remaining):

@@ -347,26 +347,38 @@ class Judge:
 
     async def _sent(self, prompt: Prompt) -> PromptResult:
         """Return the result of sending one prompt to the model once."""
+        try:
+            reply = await self.reply(prompt)
+        except JudgeError as error:
+            return self._failure(prompt, error)
+        return self.store(prompt, reply)
+
+    async def reply(self, prompt: Prompt, /) -> Reply:
+        """Return what the model replies to a prompt; neither cached nor checked, for prompts that ask for no verdict.
+
+        Raises:
+            JudgeError: There is no reply; `outcome` says why, as for `ask`.
+            ToolgradeError: The judge cannot be asked at all, as for `ask`.
+        """
         model, here = self.model, self._waiting.get()
         try:
             async with here.slots:
                 if time.monotonic() < here.blocked_until:
-                    return PromptResult(prompt, JudgeOutcome.ABORTED, problem=here.permanent_problem)
-                reply = await asyncio.wait_for(request_reply(model, prompt), self._timeout)
+                    raise JudgeError(here.permanent_problem, JudgeOutcome.ABORTED)  # noqa: TRY301 - as of the model
+                return await asyncio.wait_for(request_reply(model, prompt), self._timeout)
         except JudgeError as error:
             if error.outcome is JudgeOutcome.FATAL:
                 here.blocked_until = time.monotonic() + _BLOCKED_SECONDS
                 here.permanent_problem = f"not asked: another question met a permanent error, {error}"
-            return self._failure(prompt, error)
+            raise
         except ToolgradeError:
             raise
         except (TimeoutError, asyncio.TimeoutError) as error:
             problem = str(error) or f"no answer within {self._timeout:g} seconds"
-            return self._failure(prompt, JudgeError(problem, JudgeOutcome.TIMEOUT, attempts=1))
+            raise JudgeError(problem, JudgeOutcome.TIMEOUT, attempts=1) from None
         except Exception as error:  # noqa: BLE001 - the model may be anybody's code
             problem = without_keys(f"{type(error).__name__}: {error}")
-            return self._failure(prompt, JudgeError(problem, JudgeOutcome.TRANSIENT, attempts=1))
-        return self.store(prompt, reply)
+            raise JudgeError(problem, JudgeOutcome.TRANSIENT, attempts=1) from None
 
     def _result(self, prompt: Prompt, reply: Reply) -> PromptResult:
         try:
@@ -375,15 +387,16 @@ class Judge:
             failure = JudgeError(str(error), error.outcome, usage=reply.usage, attempts=reply.attempts)
             return self._failure(prompt, failure, reply.model)
         model = reply.model or self.name
-        cost = self._cost(reply.usage, model)
+        cost = self.cost(reply.usage, model)
         return PromptResult(prompt, JudgeOutcome.OK, verdict, None, reply.usage, reply.attempts, cost, model)
 
     def _failure(self, prompt: Prompt, error: JudgeError, model: str | None = None) -> PromptResult:
         model = model or self.name
-        cost = self._cost(error.usage, model)
+        cost = self.cost(error.usage, model)
         return PromptResult(prompt, error.outcome, None, str(error), error.usage, error.attempts, cost, model)
 
-    def _cost(self, usage: Mapping[str, int], model: str) -> float | None:
+    def cost(self, usage: Mapping[str, int], model: str) -> float | None:
+        """Return the cost of tokens of a model at the judge's prices; `None` where they are unknown."""
         price = self._price(model)
         if price is not None:
             return cost_of(usage, price)

@@ -154,7 +154,7 @@ def _requires_schema(function: Callable[..., object]) -> bool:
 
 def _schema_class(prompt: Prompt) -> type[BaseModel]:
     """Return the form of a reply as a class."""
-    types: dict[str, Any] = {"reasoning": str, "verdict": Literal["yes", "no", "cannot_tell"]}
+    types: dict[str, Any] = {"reasoning": str, "text": str, "verdict": Literal["yes", "no", "cannot_tell"]}
     fields: dict[str, Any] = {name: (types.get(name, list[str]), ...) for name in prompt.reply_schema["properties"]}
     return create_model("Verdict", **fields)
 

@@ -152,7 +152,7 @@ LONGEST_REPLY = 256_000
 LONGEST_REASONING = 20_000
 """Bytes of a reasoning that are kept; the characters of the rest are counted."""
 
-_END_OF_THOUGHT = re.compile(r"</\s*think(?:ing)?\s*>", re.IGNORECASE)
+END_OF_THOUGHT = re.compile(r"</\s*think(?:ing)?\s*>", re.IGNORECASE)
 
 _INCOMPLETE: Final[dict[str, tuple[JudgeOutcome, str]]] = {
     "content_filter": (JudgeOutcome.CONTENT_FILTER, "the provider withheld the judge's answer"),
@@ -188,7 +188,7 @@ class _Fields(Model):
 
 
 def _verdict_from_text(prompt: Prompt, text: object) -> Verdict:
-    fields = _parse_object(text)
+    fields = parse_object(text)
     expected = list(prompt.reply_schema["properties"])
     if set(fields) != set(expected):
         raise _malformed(f"expected the keys {expected}, got {short_repr(sorted(fields))}")
@@ -217,7 +217,7 @@ def _shortened(reasoning: str) -> str:
     return f"{begin} ... ({len(reasoning) - len(begin):,} more characters)"
 
 
-def _parse_object(text: object) -> JsonObject:
+def parse_object(text: object) -> JsonObject:
     """Return the one JSON object in a text, whatever stands around it."""
     if not isinstance(text, str):
         raise _malformed(f"expected a text, got {short_repr(text)}")
@@ -243,12 +243,12 @@ def _decode(text: str) -> object:
         return _DECODER.decode(text.removeprefix("\ufeff"))
     with suppress(ValueError):
         return _only_object(text)
-    return _only_object(_END_OF_THOUGHT.split(text)[-1])
+    return _only_object(END_OF_THOUGHT.split(text)[-1])
 
 
 def _only_object(text: str) -> object:
     value, end = _DECODER.raw_decode(text, max(text.find("{"), 0))
-    if "{" in text[end:] or _END_OF_THOUGHT.search(text, end):
+    if "{" in text[end:] or END_OF_THOUGHT.search(text, end):
         raise ValueError("it has several objects, or one in a thought")
     return value
 

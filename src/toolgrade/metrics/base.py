@@ -103,7 +103,7 @@ class Metric(ABC):
     _name: ClassVar[str]
     """The name of the metric, without options."""
     needs_expectation: ClassVar[bool] = False
-    """Whether it compares a case with what its golden states, and measures no case that states nothing."""
+    """Whether it compares with what a golden states, so that `evaluate` refuses goldens that state nothing."""
 
     threshold: float
     strict_mode: bool = False

@@ -89,6 +89,7 @@ _SAME_CHARACTERS: Final = {
 }
 """Apostrophes, quotation marks and hyphens."""
 _SHORT_WORD: Final = 3
+_SMALL_NUMBER: Final = 10
 _MOST_MONTHS: Final = 12
 
 
@@ -159,6 +160,18 @@ class TextIndex:
             current_budget().spend(2 * len(text), "a search in texts")
             self._scanned[text] = _edges(text)
         return self._scanned[text]
+
+
+def values_in(text: str) -> list[str]:
+    """Return the dates, times, ids, addresses and numbers above 10 of a text, in lower case."""
+    plain = _plain(text)
+    return [plain[token.start : token.end].strip() for token in _tokens(plain) if _is_value(token)]
+
+
+def _is_value(token: _Token) -> bool:
+    if token.kind == "number":
+        return any(abs(value) > _SMALL_NUMBER for value in token.value)
+    return token.kind not in ("word", "symbol") or any(map(str.isdigit, token.value))
 
 
 def _is_in(required: Sequence[_Token], edges: Mapping[int, Sequence[_Token]]) -> bool:

@@ -21,15 +21,16 @@ class ProgressBar(progress.Progress):
 
     def __init__(self, what: str, *, of_bytes: bool = False) -> None:
         """Prepare a bar that says what is done."""
-        amounts = [progress.DownloadColumn(), progress.TextColumn("{task.description}")]
         columns = (
             progress.TextColumn(what),
             progress.BarColumn(),
-            *(amounts if of_bytes else [progress.MofNCompleteColumn()]),
+            progress.DownloadColumn() if of_bytes else progress.MofNCompleteColumn(),
+            progress.TextColumn("{task.description}"),
             progress.TimeRemainingColumn(),
         )
         super().__init__(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
         self._drawn = 0.0
+        self._turns = 0
 
     def show(self, done: int, of: int, cases: int | None = None) -> None:
         """Move the bar to `done` of `of`; what the first call reports was done before, and does not count as speed.
@@ -46,6 +47,12 @@ class ProgressBar(progress.Progress):
     def step(self) -> None:
         """Move the bar by one case."""
         self.advance(self.task_ids[0])
+
+    def turn(self) -> None:
+        """Count a turn of a conversation, whose case is not done yet."""
+        self._turns += 1
+        self.update(self.task_ids[0], description=plural(self._turns, "turn"))
+        self._draw()
 
     def opened(self, file: BinaryIO, size: int | None) -> BinaryIO:
         """Return a file that moves the bar while it is read; `size` is `None` if it is not known."""

@@ -259,6 +259,7 @@ def _print_summary(screen: Screen, report: Report, *, quiet: bool, limit: int) -
             screen.line(f"{plural(one.errored, 'error')} of {printable(one.metric)}{one.why}", indent=1)
     screen.lines(phrases.threshold_hints(report), "yellow")
     _print_estimates(screen, summaries, judging_only=agents is not None)
+    screen.lines(filter(None, [phrases.users_text(report)]))
     _print_trials(screen, report.trial_summaries)
     _print_warnings(screen, report)
 

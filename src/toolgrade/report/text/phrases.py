@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -16,6 +17,9 @@ INTERRUPTED = "Interrupted: stopped before all cases were measured. All numbers 
 TOTALS_ONLY = "The results of single cases are not in this report; read them where they were written."
 INTERVALS = "In parentheses: 95 % intervals."
 PASS_AT_K_LEGEND = "pass@k: at least one of k trials passes. pass^k: all k do. goldens: those with k scored trials."  # noqa: S105 - not a password
+
+USER_MODEL = "user_model"
+"""Key in the metadata of a conversation: what the model of its simulated user used, with its cost."""
 
 _ALL_K = 10
 """Up to so many trials, the table of pass@k has a row for every k."""
@@ -153,6 +157,18 @@ def judge_totals(summary: MetricSummary) -> list[str]:
     if summary.coverage is None:
         return usage_facts(summary.usage, summary.cost) if summary.usage else []
     return [f"{percent(summary.coverage)} decided", *usage_facts(summary.usage, summary.cost)]
+
+
+def users_text(report: Report) -> str:
+    """Return what the models of simulated users used and cost, on one line; an empty text if there are none."""
+    told = [case.case.metadata.get(USER_MODEL) for case in report.cases]
+    used = [one for one in told if isinstance(one, dict)]
+    usage = Counter[str]()
+    for one in used:
+        usage.update({name: count for name, count in one.items() if type(count) is int})
+    costs = [float(one["cost"]) for one in used if isinstance(one.get("cost"), (int, float))]
+    facts = usage_facts(usage, sum(costs) if len(costs) == len(used) else None)
+    return f"simulated users: {', '.join(facts)}" if used else ""
 
 
 def judge_facts(result: MetricResult) -> list[str]:
