@@ -10,13 +10,15 @@ import asyncio
 import itertools
 import json
 import threading
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeAlias
 
+from toolgrade.agents import AgentCallable, Conversation
 from toolgrade.capture import Branch, JsonlSink, Outcome, Request, RunBuilder, conversation
 from toolgrade.cases import ConversationalTestCase, MLLMImage, Run, RunStatus
+from toolgrade.errors import ConfigurationError
 from toolgrade.testing import (
     AdapterContract,
     AgentTool,
@@ -28,6 +30,8 @@ from toolgrade.testing import (
     Step,
     ToolDouble,
 )
+from toolgrade.testing.scripted_model import StepLike
+from toolgrade.user_turns import Reject, UserInput
 
 # The framework
 
@@ -515,6 +519,38 @@ class PlainContract(AdapterContract):
         answer, error = play(agent(scene, tell), tell, Began(scene.input, history=steps))
         return Recorded(recorder.run("run"), answer, error)
 
+    def as_agent(self, scene: Scene) -> AgentCallable:
+        """Play the steps up to the next answer for each text; a run that waits goes on in its task."""
+        steps, recorder = iter(scene.steps), self.recorder()
+
+        async def ask(said: UserInput, talk: Conversation) -> Run:
+            if "waiting" in talk.memory:
+                key, task, door = talk.memory.pop("waiting")
+                door.answer = said
+            elif isinstance(said, str):
+                key, door = f"turn {len(recorder.builders)}", Door()
+                turn = replace(scene, steps=turn_of(steps), tools=[*map(door.guard, scene.tools)], input=said)
+                task = asyncio.ensure_future(self.aplay(turn, recorder, key, allow=door.passed))
+            else:
+                raise ConfigurationError("Approve() must answer a run that waits; ask first")
+            reached = asyncio.ensure_future(door.reached.wait())
+            if door.answer is not None:
+                door.opened.set()
+            else:
+                try:
+                    await asyncio.wait({task, reached}, return_when=asyncio.FIRST_COMPLETED)
+                except asyncio.CancelledError:
+                    task.cancel()
+            reached.cancel()
+            if door.reached.is_set() and door.answer is None:
+                talk.memory["waiting"] = key, task, door
+                run = recorder.run(key)
+            else:
+                run = (await task).run
+            return run.model_copy(update={"conversation_id": talk.id})
+
+        return ask
+
     def run_attached_twice(self, scene: Scene) -> Sequence[Run]:
         """Play a scene that two listeners of one recorder hear."""
         recorder = self.recorder()
@@ -569,6 +605,16 @@ class PlainContract(AdapterContract):
         return Recorded(recorder.run(key), answer, error)
 
 
+def turn_of(steps: Iterator[StepLike]) -> list[StepLike]:
+    """Return the steps up to the next one without calls."""
+    turn: list[StepLike] = []
+    for step in steps:
+        turn.append(step)
+        if not getattr(step, "calls", ()):
+            break
+    return turn
+
+
 class Door:
     """Where a run waits for a person; `reached` when it does."""
 
@@ -576,6 +622,17 @@ class Door:
         """Start closed."""
         self.reached = asyncio.Event()
         self.opened = asyncio.Event()
+        self.answer: UserInput | None = None
+
+    def guard(self, tool: ToolDouble | AgentTool) -> ToolDouble | AgentTool:
+        """Return a tool that refuses to run if the person said no."""
+        if isinstance(tool, AgentTool) or not tool.needs_approval:
+            return tool
+
+        async def guarded(**arguments: Any) -> Any:
+            return "refused" if isinstance(self.answer, Reject) else await tool.coroutine(**arguments)
+
+        return replace(tool, coroutine=guarded)
 
     async def passed(self) -> None:
         """Return when the door is open."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+from toolgrade.agents import AgentCallable, Conversation
 from toolgrade.calls import CallStatus
 from toolgrade.capture import Request, RunBuilder, conversation
-from toolgrade.cases import ConversationalTestCase, MLLMImage, Run
+from toolgrade.cases import ConversationalTestCase, MLLMImage, Run, RunStatus
 from toolgrade.testing import AskFor, HandOff, Recorded, Scene, Step
+from toolgrade.user_turns import Approve, UserInput
 from toy_framework import (
     Answered,
     Began,
@@ -355,6 +358,37 @@ class DropsImagesOfTools(Recorder):
         super().returned(builder, replace(event, output=output))
 
 
+class KeepsTheRestOfATurn(PlainContract):
+    """Returns only what came after the answer to a run that waited."""
+
+    def as_agent(self, scene: Scene) -> AgentCallable:
+        """Leave out the text of the user."""
+        whole: Any = super().as_agent(scene)
+
+        async def ask(said: UserInput, talk: Conversation) -> Run:
+            run: Run = await whole(said, talk)
+            is_rest = talk.memory.get("waited", False)
+            talk.memory["waited"] = run.status is RunStatus.INTERRUPTED
+            return run.model_copy(update={"input": None}) if is_rest else run
+
+        return ask
+
+
+class AllowsEverything(PlainContract):
+    """Takes each answer for a yes."""
+
+    def as_agent(self, scene: Scene) -> AgentCallable:
+        """Approve."""
+        whole: Any = super().as_agent(scene)
+
+        async def ask(said: UserInput, talk: Conversation) -> Run:
+            yes = Approve() if "waiting" in talk.memory else "yes"
+            run: Run = await whole(said if isinstance(said, str) else yes, talk)
+            return run
+
+        return ask
+
+
 MUTANTS: dict[type[Recorder | PlainContract], list[str]] = {
     DropsFailedCalls: ["raising_tool", "raising_tool_that_ends_the_run", "arguments_that_the_tool_rejects"],
     CompletionOrder: ["parallel_calls", "changed_arguments", "raising_tool", "unknown_tool", "empty_ids"],
@@ -389,4 +423,6 @@ MUTANTS: dict[type[Recorder | PlainContract], list[str]] = {
     NamesNoThread: ["conversation_of_processes"],
     DropsImages: ["images"],
     DropsImagesOfTools: ["images"],
+    KeepsTheRestOfATurn: ["approved_run", "run_answered_by_text"],
+    AllowsEverything: ["rejected_run", "answer_to_a_run_that_does_not_wait"],
 }

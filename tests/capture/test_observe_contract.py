@@ -169,7 +169,14 @@ class TestPlainPython(AdapterContract):
     """The contract's hooks for the agent above."""
 
     unsupported: ClassVar[Mapping[str, str]] = {
-        "test_conversation_of_processes": "plain Python has no thread to name; record(conversation=...) names one"
+        "test_conversation_of_processes": "plain Python has no thread to name; record(conversation=...) names one",
+        **dict.fromkeys(
+            (
+                *("test_approved_run", "test_rejected_run", "test_run_answered_by_text"),
+                "test_answer_to_a_run_that_does_not_wait",
+            ),
+            "an agent of plain Python is a function that takes the answers itself",
+        ),
     }
 
     def run(self, scene: Scene) -> Recorded:

@@ -134,12 +134,14 @@ def as_tool(double: ToolDouble | AgentTool, *, is_prebuilt: bool) -> BaseTool:
 
     @functools.wraps(double.function)
     def function(**arguments: Any) -> Any:
-        if double.needs_approval and is_prebuilt:
-            interrupt(arguments)
+        if double.needs_approval and is_prebuilt and not interrupt(arguments):
+            return "refused"
         return in_blocks(double.function(**arguments))
 
     @functools.wraps(double.coroutine)
     async def coroutine(**arguments: Any) -> Any:
+        if double.needs_approval and is_prebuilt and not interrupt(arguments):
+            return "refused"
         return in_blocks(await double.coroutine(**arguments))
 
     return StructuredTool.from_function(
@@ -362,7 +364,7 @@ class TestContract(AdapterContract):
 
     def as_agent(self, scene: Scene) -> AgentCallable:
         """The agent for `evaluate`."""
-        return as_agent(agent(scene))
+        return as_agent(agent(scene, checkpointer=InMemorySaver()))
 
     def run_attached_twice(self, scene: Scene) -> Sequence[Run]:
         """Play a scene inside `record()`, with its recorder bound to the agent and passed to it, twice, as well."""

@@ -186,7 +186,12 @@ ENDS: dict[str, tuple[Any, str, str | None, list[str] | None]] = {
     "not-recorded": (lambda: as_agent(NotRecorded()), "error", "NothingRecordedError: nothing was recorded", None),
     "no-agent": (lambda: as_agent(object()), "error", "AttributeError: 'object' object has no attribute 'run'", []),
     "stream-left": (lambda: leaves_its_stream, "stopped", "not finished when the recorder was closed", None),
-    "stream-cancelled": (lambda: cancels_its_stream, "stopped", "[cC]ancelled|WorkflowCancelledByUser|not finished when", None),
+    "stream-cancelled": (
+        lambda: cancels_its_stream,
+        "stopped",
+        "[cC]ancelled|WorkflowCancelledByUser|not finished when",
+        None,
+    ),
 }
 
 

@@ -49,6 +49,9 @@ from toolgrade.testing import (
 )
 from toolgrade_llama_index import ToolCallRecorder, as_agent, record, runs_from_events
 
+_WAITING = (
+    *("test_resumed_runs_with_equal_questions", "test_approved_run", "test_rejected_run", "test_run_answered_by_text"),
+)
 _NO_SUSPENSION = "before workflows 2, a tool that waits is not suspended"
 
 
@@ -80,10 +83,10 @@ def _agent_tool(inner: AgentTool) -> FunctionTool:
 
 def _approved_tool(double: ToolDouble) -> FunctionTool:
     async def approved(ctx: Context, **arguments: Any) -> Any:
-        await ctx.wait_for_event(
+        answer = await ctx.wait_for_event(
             HumanResponseEvent, waiter_id=double.name, waiter_event=InputRequiredEvent(prefix=double.name)
         )
-        return await double.coroutine(**arguments)
+        return await double.coroutine(**arguments) if answer.response == "yes" else "refused"
 
     context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Context)
     parameters = inspect.signature(double.function, eval_str=True).parameters.values()
@@ -199,7 +202,7 @@ class TestContract(AdapterContract):
 
     unsupported: ClassVar[Mapping[str, str]] = {
         "test_raising_tool_that_ends_the_run": "LlamaIndex shows the model every exception of a tool; none ends a run",
-        **({} if WORKFLOWS_2 else {"test_resumed_runs_with_equal_questions": _NO_SUSPENSION}),
+        **({} if WORKFLOWS_2 else dict.fromkeys(_WAITING, _NO_SUSPENSION)),
     }
 
     async def arun(self, scene: Scene) -> Recorded:
@@ -274,9 +277,6 @@ class TestContract(AdapterContract):
 
     def resume_in_reverse(self, scenes: Sequence[Scene]) -> Sequence[Run]:
         """Leave each scene with its saved state, and continue the states."""
-        if not WORKFLOWS_2:
-            raise NotSupportedError(_NO_SUSPENSION)
-
         async def play() -> Sequence[Run]:
             with record() as rec:
                 workflows = [workflow(scene) for scene in scenes]

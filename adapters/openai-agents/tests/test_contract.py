@@ -116,7 +116,8 @@ def reasons() -> dict[str, str]:
             "test_empty_ids": "this release ends a run in which a call has no id, before any hook is called",
             **dict.fromkeys(("test_id_repeated_in_one_message", "test_id_repeated_in_a_later_message"), shared),
         }
-    for test, feature in (("test_resumed_runs_with_equal_questions", "approvals"), ("test_images", "images")):
+    waiting = ("resumed_runs_with_equal_questions", "approved_run", "rejected_run", "run_answered_by_text")
+    for test, feature in (*((f"test_{test}", "approvals") for test in waiting), ("test_images", "images")):
         if not FEATURES[feature].is_due():
             missing[test] = FEATURES[feature].why
     return missing

@@ -221,7 +221,10 @@ class AdapterHooks:
         raise NotSupportedError("this adapter does not implement recording of a process: override `serve`")
 
     def as_agent(self, scene: Scene) -> AgentCallable:
-        """Return the agent that plays a scene, as `evaluate` asks it; by default it returns the run of `arun`."""
+        """Return the agent that plays a scene, as `evaluate` asks it; by default it returns the run of `arun`.
+
+        In a conversation, it remembers the turns before, and plays the steps of the scene one after the other.
+        """
 
         async def ask(input: str, conversation: Conversation) -> Run:  # noqa: ARG001 - the scene has the input
             return (await self.arun(scene)).run
@@ -274,7 +277,7 @@ class ExpectedCall:
         arguments: As passed to the tool, before defaults.
         id: Its id; `None` if the model sent none.
         output: Its output, or the text form of that; `ABSENT` if it has none, or `EITHER`.
-        status: Its status.
+        status: Its status, or `EITHER`.
         step: Number of the model message that requested it, or `EITHER`.
         executed: Whether an execution was observed, or `EITHER`.
         error: The error, `SOME_TEXT`, or `None`.
@@ -287,7 +290,7 @@ class ExpectedCall:
     arguments: dict[str, Any]
     id: str | None
     output: object = ABSENT
-    status: CallStatus = CallStatus.OK
+    status: object = CallStatus.OK
     step: object = 0
     executed: object = True
     error: object = None
@@ -304,7 +307,7 @@ class ExpectedCall:
             ("name", self.name, call.name),
             ("input_parameters", self.arguments, call.arguments),
             ("id", self.id, call.id),
-            ("status", self.status.value, execution.status.value),
+            ("status", getattr(self.status, "value", self.status), execution.status.value),
             ("step", self.step, execution.step),
             ("executed", self.executed, execution.executed),
             ("attempts", self.attempts, execution.attempts),

@@ -12,18 +12,20 @@ import base64
 import functools
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 from unittest import SkipTest
 
 from toolgrade._internal.message_content import hash_images
+from toolgrade.agents import AgentCallable, Conversation
 from toolgrade.asking import run_golden
 from toolgrade.calls import CallStatus
 from toolgrade.capture import conversations
 from toolgrade.cases import LLMTestCase, MLLMImage, Run, RunStatus
 from toolgrade.dataset import Golden
+from toolgrade.errors import ConfigurationError
 from toolgrade.inputs import read_cases
 from toolgrade.testing.adapter_hooks import (
     EITHER,
@@ -51,6 +53,7 @@ from toolgrade.testing.tool_doubles import (
     ToolDouble,
     flaky_tool,
 )
+from toolgrade.user_turns import Approve, Reject, UserInput
 
 _MANY = 200
 _LIMIT = 1.0
@@ -236,6 +239,39 @@ class AdapterContract(AdapterHooks):
         _equal("as_agent", ("end", end, (run.status, run.error, run.actual_output)))
         if has_begun:  # else the machine was too slow
             _equal("as_agent", ("calls", ["add", "hang"], [call.name for call in run.calls]))
+
+    def test_approved_run(self) -> None:
+        """A run that waits goes on with `Approve()`, in its turn, and its call is made once."""
+        runs = self._answered(Approve())
+        require(compare_calls([replace(_PAID, attempts=EITHER)], runs[2].calls, "calls"), "as_agent, approved")
+        self._check_turns("as_agent, approved", runs)
+
+    def test_rejected_run(self) -> None:
+        """A run that waits goes on with `Reject(...)`, in its turn, and its call is not made."""
+        runs = self._answered(Reject("too much"))
+        refused = replace(_PAID, status=EITHER, output=EITHER, executed=EITHER, error=EITHER, attempts=EITHER)
+        require(compare_calls([refused], runs[2].calls, "calls"), "as_agent, rejected")
+        if runs[2].calls[0].output == _PAID.output:
+            require([f"calls[0].output: expected none or a refusal, got {_PAID.output!r}"], "as_agent, rejected")
+        self._check_turns("as_agent, rejected", runs)
+
+    def test_run_answered_by_text(self) -> None:
+        """A run that waits goes on with a text, or it needs a decision, and the error says so."""
+        try:
+            runs = self._answered("yes")
+        except ConfigurationError as error:
+            if "must be Approve() or Reject()" not in str(error):
+                require([f"error: expected one that names Approve() and Reject(), got {error}"], "as_agent, text")
+        else:
+            self._check_turns("as_agent, text", runs)
+
+    def test_answer_to_a_run_that_does_not_wait(self) -> None:
+        """`Approve()` where nothing waits is an error, which says what to do."""
+        try:
+            asyncio.run(self._told(Scene(["final"]), "hi", Approve()))
+        except ConfigurationError:
+            return
+        require(["error: expected a ConfigurationError, got none"], "as_agent")
 
     def test_streamed_run(self) -> None:
         """A streamed run is recorded like any other."""
@@ -426,6 +462,26 @@ class AdapterContract(AdapterHooks):
         run = (await run_golden(Golden(input=scene.input), self.as_agent(scene), limit)).run
         return run or Run()
 
+    async def _told(self, scene: Scene, *texts: UserInput) -> list[Run]:
+        """Return the runs of the agent of a scene in one conversation."""
+        if type(self).as_agent is AdapterHooks.as_agent:
+            raise NotSupportedError("this adapter does not implement agents with a memory: override `as_agent`")
+        agent, conversation = self.as_agent(scene), Conversation("told")
+        return [result for text in texts if isinstance(result := await _called(agent, text, conversation), Run)]
+
+    def _answered(self, answer: UserInput) -> list[Run]:
+        """Return the runs of three turns; that of the second one waits, and is there again after the answer."""
+        steps: list[StepLike] = [_ADD_1, "three", [AskFor("pay", {"amount": 5}, "c2")], "final", "bye"]
+        return asyncio.run(self._told(Scene(steps, [ADD, PAY]), "1+2?", "pay 5", answer, "bye"))
+
+    def _check_turns(self, way: str, runs: Sequence[Run]) -> None:
+        """Check that each turn has its text, calls and answer."""
+        turns = [(run.input, run.actual_output, [call.name for call in run.calls], run.status.value) for run in runs]
+        waiting, final = ("pay 5", None, ["pay"], "interrupted"), ("pay 5", "final", ["pay"], "ok")
+        expected = [("1+2?", "three", ["add"], "ok"), waiting, final, ("bye", "bye", [], "ok")]
+        _equal(way, ("turns", expected, turns), ("warnings", [], [text for run in runs for text in run.warnings]))
+        _equal(way, ("conversation", {"told"}, {run.conversation_id for run in runs}))
+
     def _played_with_fault(self, scene: Scene, observation: str) -> Iterator[tuple[str, Recorded]]:
         played = self._played(lambda: scene)
         while True:
@@ -492,6 +548,11 @@ class AdapterContract(AdapterHooks):
             _equal(way, ("error", f"{type(error).__name__}: {error}", recorded.run.error))
 
 
+async def _called(agent: AgentCallable, text: UserInput, conversation: Conversation) -> object:
+    result = agent(text, conversation)
+    return await result if isinstance(result, Awaitable) else result
+
+
 def _offered(run: Run) -> list[str]:
     return [tool.name for tool in run.available_tools or ()]
 
@@ -542,6 +603,7 @@ def _slowed(x: int, call_id: str | None, *, step: int = 0) -> ExpectedCall:
 
 
 _ADD_1 = [AskFor("add", {"a": 1}, "c1")]
+_PAID = ExpectedCall("pay", {"amount": 5}, "c2", "paid 5")
 _PARALLEL_STEPS: Sequence[StepLike] = (
     [AskFor("slow", {"x": 3}, "c1"), AskFor("slow", {"x": 1}, "c2"), AskFor("add", {"a": 1}, "c3")],
     "final",

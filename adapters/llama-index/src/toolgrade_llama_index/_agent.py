@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.workflow import InputRequiredEvent
 
+from toolgrade import ConfigurationError
 from toolgrade.agents import AgentCallable, Conversation
-from toolgrade.cases import Run
+from toolgrade.capture.conversations import joined
+from toolgrade.cases import Run, RunStatus
+from toolgrade_llama_index._answers import WaitingRun
 from toolgrade_llama_index._recorder import record
 from toolgrade_llama_index._run_case import recorded_run
 
 _MEMORY: Final = "llama_index.memory"
+_WAITING: Final = "llama_index.waiting"
+_CONTEXT: Final = "llama_index.context"
+"""The context of a run that went on after an answer: it has the memory of the conversation from then on."""
 _TOKEN_LIMIT: Final = 1_000_000_000
 """Everything: by default, a memory forgets what exceeds the context of a small model."""
 
@@ -21,6 +29,11 @@ def as_agent(agent: Any, **options: Any) -> AgentCallable:
 
     The turns of a conversation share a memory, unless the options have a `memory`, a `ctx` or a `chat_history`. A run
     that fails is returned with its error and the calls up to it.
+
+    A run that waits for a person is left, and goes on from its context with the answer: an event of the class that is
+    waited for, with the fields of the question. `HumanResponseEvent.response` is "yes" for `Approve()`, "no" for
+    `Reject("why")`, with `reason="why"`, and else the text. Another class needs one more required field: a text, or a
+    `bool`, which is true for `Approve()`.
 
     Args:
         agent: A FunctionAgent, ReActAgent, CodeActAgent, `AgentWorkflow`, or a workflow of your own.
@@ -44,16 +57,40 @@ def as_agent(agent: Any, **options: Any) -> AgentCallable:
     """
     shares_memory = not {"ctx", "memory", "chat_history"} & set(options)
 
-    async def ask(input: str, conversation: Conversation) -> Run:
+    async def ask(input: Any, conversation: Conversation) -> Run:
+        memory = conversation.memory
+        waiting: WaitingRun | None = memory.get(_WAITING)
         run_options = dict(options)
-        if shares_memory:
-            memory = ChatMemoryBuffer.from_defaults(token_limit=_TOKEN_LIMIT)
-            run_options["memory"] = conversation.memory.setdefault(_MEMORY, memory)
-        recorder = record(conversation=conversation.id)
+        if waiting is not None:
+            recorder = waiting.recorder
+            run_options["resumed"] = memory[_CONTEXT], _ = waiting.continued(agent, input)
+        elif not isinstance(input, str):
+            message = (
+                "Approve and Reject must answer a run that waits for a person, and none waits in this conversation"
+            )
+            raise ConfigurationError(f"{message}; give the agent a text")
+        else:
+            recorder = record(conversation=conversation.id)
+            if shares_memory:
+                buffer = ChatMemoryBuffer.from_defaults(token_limit=_TOKEN_LIMIT)
+                run_options["memory"] = memory.setdefault(_MEMORY, buffer)
+            if _CONTEXT in memory:
+                run_options["ctx"] = memory[_CONTEXT]
+        left: list[WaitingRun] = []
+
+        def leave(context: Any, questions: list[InputRequiredEvent]) -> None:
+            left.append(WaitingRun.saved(recorder, context, questions))
+
         try:
-            return await recorded_run(recorder, agent, input, **run_options)
+            run = await recorded_run(recorder, agent, input, on_leave=leave, **run_options)
         except BaseException:
-            conversation.unfinished = next(iter(recorder.runs), None)
+            conversation.unfinished = next(reversed(recorder.runs), None)
             raise
+        if waiting is not None:
+            run = joined(waiting.run, run) or run
+            del memory[_WAITING]
+        if left and run.status is RunStatus.INTERRUPTED:
+            memory[_WAITING] = replace(left[0], run=run)
+        return run
 
     return ask

@@ -6,6 +6,7 @@ that add and remove handlers at the same time would lose some, since the dispatc
 
 from __future__ import annotations
 
+import functools
 import inspect
 import threading
 from collections.abc import Callable, Mapping
@@ -51,6 +52,8 @@ class RecorderListener:
         """Listen in the current context, and in tasks that are started in it."""
         with _lock:
             self.tokens.append(_active.set(self))
+            if not _open:
+                Workflow.run = _run  # type: ignore[method-assign] # spans do not show the context that is passed
             if self not in _open:
                 _open.append(self)
             root = get_dispatcher()
@@ -67,6 +70,8 @@ class RecorderListener:
                 return False
             _open.remove(self)
             if not _open:
+                if Workflow.run is _run:  # else another library has replaced it meanwhile
+                    Workflow.run = _original_run  # type: ignore[method-assign]
                 # The dispatcher has no method to remove a handler.
                 root = get_dispatcher()
                 root.span_handlers = [handler for handler in root.span_handlers if handler is not _span_handler]
@@ -110,6 +115,25 @@ def active_listener() -> RecorderListener | None:
         if listener.is_process_wide:
             return listener
     return None
+
+
+_original_run: Final[Any] = Workflow.__dict__["run"]
+_passed_context: Final[ContextVar[object]] = ContextVar("toolgrade_llama_index_context", default=None)
+
+
+@functools.wraps(_original_run)
+def _run(self: Workflow, ctx: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """Begin a run; what runs in it can see which context its caller has passed."""
+    token = _passed_context.set(ctx)
+    try:
+        return _original_run.__get__(self, type(self))(ctx, *args, **kwargs)
+    finally:
+        _passed_context.reset(token)
+
+
+def passed_context() -> object:
+    """Return the context that the caller of the current run has passed; `None` without one."""
+    return _passed_context.get()
 
 
 def _span_entered(

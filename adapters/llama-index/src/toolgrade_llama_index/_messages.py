@@ -190,27 +190,31 @@ def has_unread_image(message: object) -> bool:
     return any(isinstance(block, ImageBlock) and image_parts(plain_block(block)) is None for block in blocks)
 
 
-def conversation_of(start: object) -> str | None:
-    """Return the conversation of a start event: the name of the memory that it passes, `None` without one.
+def conversation_of(start: object, context: object) -> str | None:
+    """Return the conversation of a run: the name of the memory in its start event, or of the context it was passed.
 
-    The name is the id of its session, or its key in a chat store. A memory with neither is named by a new id, the same
-    as long as the memory lives.
+    The name of a memory is the id of its session, or its key in a chat store. A memory with neither is named by a new
+    id, the same as long as it lives, and so is a context: by the memory of its first run, else by a new id.
     """
     memory = field_of(start, "memory")
-    if not isinstance(memory, BaseMemory):
-        return None
-    name = getattr(memory, "session_id", None) or getattr(memory, "chat_store_key", None)
-    if isinstance(name, str) and name != DEFAULT_CHAT_STORE_KEY:
-        return name
-    key = id(memory)
-    if key not in _memories:
-        _memories[key] = str(uuid4())
-        weakref.finalize(memory, _memories.pop, key)
-    return _memories[key]
+    name = None
+    if isinstance(memory, BaseMemory):
+        key = getattr(memory, "session_id", None) or getattr(memory, "chat_store_key", None)
+        name = key if isinstance(key, str) and key != DEFAULT_CHAT_STORE_KEY else _name_of(memory)
+    return name if context is None else _name_of(context, name)
 
 
-_memories: Final[dict[int, str]] = {}
-"""The conversations of memories without a name of their own, by the ids of the objects."""
+def _name_of(holder: object, name: str | None = None) -> str:
+    """Return the conversation that is named by an object, which keeps its first name."""
+    key = id(holder)
+    if key not in _names:
+        _names[key] = name or str(uuid4())
+        weakref.finalize(holder, _names.pop, key)
+    return _names[key]
+
+
+_names: Final[dict[int, str]] = {}
+"""The conversations of memories and contexts, by the ids of the objects."""
 
 
 def answer_of(result: object) -> str | None:

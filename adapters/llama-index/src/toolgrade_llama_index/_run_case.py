@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from llama_index.core.workflow import Event, HumanResponseEvent, InputRequiredEvent
@@ -89,25 +89,49 @@ async def recorded_run(
     on_event: Callable[[Event], object] | None = None,
     human: Callable[[InputRequiredEvent], object] | None = None,
     input_key: str | None = None,
+    on_leave: Callable[[Any, list[InputRequiredEvent]], object] | None = None,
+    resumed: tuple[Any, Sequence[Event]] | None = None,
     **options: Any,
 ) -> Run:
-    """Return the run of a question to an agent, as `run_case` asks it; the recorder is entered here."""
+    """Return the run of a question to an agent, as `run_case` asks it; the recorder is entered here.
+
+    Args:
+        recorder: Records the run.
+        agent: As for `run_case`, as are the other arguments that are not listed.
+        question: As for `run_case`.
+        timeout: As for `run_case`.
+        on_event: As for `run_case`.
+        human: As for `run_case`.
+        input_key: As for `run_case`.
+        on_leave: Called before the run is left, with its context and the questions that nobody answered.
+        resumed: The context of a run that was left, and the events that answer it, instead of the question.
+        options: As for `run_case`.
+    """
     failure: BaseException | None = None
+    is_left = False
     with recorder:
         try:
-            handler = agent.run(**{input_key or _input_key(agent): question}, **options)
-            listener = _Listener(handler, on_event, human, recorder.is_idle)
+            if resumed is None:
+                handler = agent.run(**{input_key or _input_key(agent): question}, **options)
+            else:
+                handler = agent.run(ctx=resumed[0])
+            listener = _Listener(handler, on_event, human, recorder.is_idle, on_leave)
+            listener.answers = () if resumed is None else resumed[1]
             failure = await _outcome(handler, timeout, listener)
+            is_left = listener.is_left
         except _CallbackError as error:
             raise error.error from None
         except Exception as error:  # noqa: BLE001 - a run that does not even begin has failed too
             failure = error
-    run = next(iter(recorder.runs), None)
+    runs = recorder.runs
+    run = runs[0 if resumed is None else -1] if runs else None
     if run is None and failure is None:
         return recorder.last_run  # raises why there is none
     if run is None:  # the run did not even begin
         run = Run(input=question, calls=[])
-    if isinstance(failure, _TimeoutError):
+    if is_left and run.status is RunStatus.STOPPED:  # the recorder knows questions of tools, but not those of steps
+        run = run.model_copy(update={"status": RunStatus.INTERRUPTED, "error": None})
+    elif isinstance(failure, _TimeoutError):
         run = run.model_copy(update={"status": RunStatus.STOPPED, "error": str(failure), "actual_output": None})
     elif failure is not None and run.status is RunStatus.OK:
         run = run.model_copy(update={"status": status_of(failure), "error": error_text(failure), "actual_output": None})
@@ -145,7 +169,12 @@ class _Listener:
         on_event: Callable[[Event], object] | None,
         human: Callable[[InputRequiredEvent], object] | None,
         is_idle: Callable[[], bool],
+        on_leave: Callable[[Any, list[InputRequiredEvent]], object] | None,
     ) -> None:
+        self.is_left = False
+        self.answers: Sequence[Event] = ()
+        self._questions: list[InputRequiredEvent] = []
+        self._on_leave = on_leave
         self._handler = handler
         self._on_event = on_event
         self._human = human
@@ -156,6 +185,7 @@ class _Listener:
     async def read(self) -> None:
         """Read to the end, which never comes if a tool raised a `BaseException`, or until a person does not answer."""
         waiting: asyncio.Task[None] | None = None
+        answering = asyncio.ensure_future(self._answer())
         try:
             async for event in self._handler.stream_events():
                 self._count += 1
@@ -168,19 +198,35 @@ class _Listener:
                         answer = HumanResponseEvent(response=answer)  # type: ignore[call-arg]  # any field
                     if answer is not None:
                         self._handler.ctx.send_event(answer)
-                    elif waiting is None:
-                        waiting = asyncio.ensure_future(self._leave())
+                    else:
+                        self._questions.append(event)
+                        waiting = waiting or asyncio.ensure_future(self._leave())
                 self._busy = False
         finally:
+            answering.cancel()
             if waiting is not None:
                 waiting.cancel()
 
-    async def _leave(self) -> None:
-        """Cancel the run as soon as nothing but the question goes on in it."""
+    async def _idle(self) -> None:
+        """Wait until nothing goes on in the run."""
         idle = 0
         while idle < _IDLE_CHECKS:
             await asyncio.sleep(_IDLE_SECONDS)
             idle = idle + 1 if self._is_idle() and not self._busy else 0
+
+    async def _answer(self) -> None:
+        """Answer a run that was resumed, as soon as its steps wait again: they state then which events they want."""
+        if self.answers:
+            await self._idle()
+        for answer in self.answers:
+            self._handler.ctx.send_event(answer)
+
+    async def _leave(self) -> None:
+        """Cancel the run as soon as nothing but the question goes on in it."""
+        await self._idle()
+        self.is_left = True
+        if self._on_leave is not None:
+            self._on_leave(self._handler.ctx, self._questions)
         await self._handler.cancel_run()
 
     async def finish(self, reading: asyncio.Task[None]) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Final
 
-from agents import Runner
-
+from toolgrade import Approve, ConfigurationError, Reject
 from toolgrade.agents import AgentCallable, Conversation
 from toolgrade.cases import Run
-from toolgrade_openai_agents._recorder import record
+from toolgrade_openai_agents._recorder import Recorder
 
 _ITEMS: Final = "openai_agents.items"
 _AGENT: Final = "openai_agents.agent"
+_WAITING: Final = "openai_agents.waiting"
+"""The result of a run that waits for a person, and its recorder, which joins the run that goes on."""
 
 
 def as_agent(agent: Any, **options: Any) -> AgentCallable:
@@ -19,6 +21,9 @@ def as_agent(agent: Any, **options: Any) -> AgentCallable:
 
     Each turn of a conversation receives the items of the turns before it and begins with the agent that the last turn
     ended with. A run that fails is returned with its error and the calls up to it.
+
+    `Approve()` and `Reject("why")` answer a run that waits: they approve or reject each call that needs approval, and
+    the run goes on from its state. The model is told why where `RunState.reject` takes a `rejection_message`.
 
     Args:
         agent: The agent.
@@ -45,22 +50,52 @@ def as_agent(agent: Any, **options: Any) -> AgentCallable:
         '1 matched / 1 expected = 1 (passed at 0.5).'
     """
 
-    async def ask(input: str, conversation: Conversation) -> Run:
+    async def ask(input: Any, conversation: Conversation) -> Run:
         memory = conversation.memory
-        items: Any = input
-        if "session" not in options and _ITEMS in memory:
+        waiting, recorder = memory.get(_WAITING, (None, None))
+        if waiting is not None:
+            items = _answered(waiting, input)
+            del memory[_WAITING]
+        elif not isinstance(input, str):
+            message = (
+                "Approve and Reject must answer a run that waits for a person, and none waits in this conversation"
+            )
+            raise ConfigurationError(f"{message}; give the agent a text")
+        elif "session" not in options and _ITEMS in memory:
             items = [*memory[_ITEMS], {"role": "user", "content": input}]
-        with record(conversation=conversation.id) as recorder:
-            try:
-                result = await Runner.run(memory.get(_AGENT, agent), items, **options)
-            except Exception:
-                if not recorder.runs:
-                    raise
-            except BaseException:
-                conversation.unfinished = next(reversed(recorder.runs), None)
+        else:
+            items = input
+        recorder = recorder or Recorder(conversation=conversation.id)
+        try:
+            result = await recorder.run(memory.get(_AGENT, agent), items, **options)
+        except Exception:
+            if not recorder.runs:
                 raise
+        except BaseException:
+            conversation.unfinished = next(reversed(recorder.runs), None)
+            raise
+        else:
+            if getattr(result, "interruptions", None):
+                memory[_WAITING] = result, recorder
             else:
                 memory[_ITEMS], memory[_AGENT] = result.to_input_list(), result.last_agent
         return recorder.last_run
 
     return ask
+
+
+def _answered(result: Any, answer: Any) -> Any:
+    """Return the state of a run that waits, with the answer of a person to each call that needs approval."""
+    if not isinstance(answer, (Approve, Reject)):
+        message = f"the answer to calls that need approval must be Approve() or Reject(), got the text {answer!r}"
+        raise ConfigurationError(f"{message}; let a tool that asks for a text return it")
+    state = result.to_state()
+    takes_reason = "rejection_message" in inspect.signature(state.reject).parameters
+    for item in state.get_interruptions():
+        if isinstance(answer, Approve):
+            state.approve(item)
+        elif takes_reason and answer.reject:
+            state.reject(item, rejection_message=answer.reject)
+        else:
+            state.reject(item)
+    return state
