@@ -69,10 +69,7 @@ def as_agent(
             inputs = await _resumption(agent, run_config, input, to_resume or _resume_value)
             del conversation.memory[_WAITING]
         elif not isinstance(input, str):
-            message = (
-                "Approve and Reject must answer a run that waits for a person, and none waits in this conversation"
-            )
-            raise ConfigurationError(f"{message}; give the agent a text")
+            raise ConfigurationError("Approve and Reject must answer a run that waits, and none waits; give a text")
         else:
             earlier = conversation.memory.get(_MESSAGES, []) if remembers else []
             inputs = {"messages": [*earlier, HumanMessage(input)]} if to_input is None else to_input(input)

@@ -27,8 +27,8 @@ _TOKEN_LIMIT: Final = 1_000_000_000
 def as_agent(agent: Any, **options: Any) -> AgentCallable:
     """Return `async (input, conversation) -> Run` for `evaluate(goldens=..., agent=...)`.
 
-    The turns of a conversation share a memory, unless the options have a `memory`, a `ctx` or a `chat_history`. A run
-    that fails is returned with its error and the calls up to it.
+    The turns of a conversation share a memory, unless the options have a `memory` or a `chat_history`. A run that fails
+    is returned with its error and the calls up to it.
 
     A run that waits for a person is left, and goes on from its context with the answer: an event of the class that is
     waited for, with the fields of the question. `HumanResponseEvent.response` is "yes" for `Approve()`, "no" for
@@ -37,7 +37,9 @@ def as_agent(agent: Any, **options: Any) -> AgentCallable:
 
     Args:
         agent: A FunctionAgent, ReActAgent, CodeActAgent, `AgentWorkflow`, or a workflow of your own.
-        options: Options of `run_case`, such as `timeout`, `max_iterations` or `memory`.
+        options: Options of `run_case`, such as `timeout`, `max_iterations` or `memory`. `ctx` may be a function that
+            returns the context for the id of a conversation, such as `ctx=lambda _: Context(agent)`; with a context
+            itself, use the agent in one conversation only.
 
     Example:
         >>> from llama_index.core.tools import FunctionTool
@@ -55,7 +57,7 @@ def as_agent(agent: Any, **options: Any) -> AgentCallable:
         >>> report.cases[0].results[0].reason
         '1 matched / 1 expected = 1 (passed at 0.5).'
     """
-    shares_memory = not {"ctx", "memory", "chat_history"} & set(options)
+    shares_memory = not {"memory", "chat_history"} & set(options)
 
     async def ask(input: Any, conversation: Conversation) -> Run:
         memory = conversation.memory
@@ -63,17 +65,17 @@ def as_agent(agent: Any, **options: Any) -> AgentCallable:
         run_options = dict(options)
         if waiting is not None:
             recorder = waiting.recorder
-            run_options["resumed"] = memory[_CONTEXT], _ = waiting.continued(agent, input)
+            memory[_CONTEXT], answers = waiting.continued(agent, input)
+            run_options["resumed"] = memory[_CONTEXT], answers
         elif not isinstance(input, str):
-            message = (
-                "Approve and Reject must answer a run that waits for a person, and none waits in this conversation"
-            )
-            raise ConfigurationError(f"{message}; give the agent a text")
+            raise ConfigurationError("Approve and Reject must answer a run that waits, and none waits; give a text")
         else:
             recorder = record(conversation=conversation.id)
             if shares_memory:
                 buffer = ChatMemoryBuffer.from_defaults(token_limit=_TOKEN_LIMIT)
                 run_options["memory"] = memory.setdefault(_MEMORY, buffer)
+            if callable(options.get("ctx")):
+                memory.setdefault(_CONTEXT, options["ctx"](conversation.id))
             if _CONTEXT in memory:
                 run_options["ctx"] = memory[_CONTEXT]
         left: list[WaitingRun] = []

@@ -12,6 +12,7 @@ from toolgrade_openai_agents._recorder import Recorder
 
 _ITEMS: Final = "openai_agents.items"
 _AGENT: Final = "openai_agents.agent"
+_SESSION: Final = "openai_agents.session"
 _WAITING: Final = "openai_agents.waiting"
 """The result of a run that waits for a person, and its recorder, which joins the run that goes on."""
 
@@ -27,8 +28,9 @@ def as_agent(agent: Any, **options: Any) -> AgentCallable:
 
     Args:
         agent: The agent.
-        options: Options of `Runner.run`, such as `context`, `max_turns` or `run_config`. With a `session`, which
-            replaces the items, use the agent in one conversation only.
+        options: Options of `Runner.run`, such as `context`, `max_turns` or `run_config`. A `session` replaces the
+            items: as a function, it returns the session for the id of a conversation, such as
+            `session=SQLiteSession`; with a session itself, use the agent in one conversation only.
 
     Example:
         >>> import asyncio
@@ -52,22 +54,23 @@ def as_agent(agent: Any, **options: Any) -> AgentCallable:
 
     async def ask(input: Any, conversation: Conversation) -> Run:
         memory = conversation.memory
+        session = options.get("session")
+        if callable(session) and _SESSION not in memory:
+            memory[_SESSION] = session(conversation.id)
+        run_options = {**options, "session": memory[_SESSION]} if _SESSION in memory else options
         waiting, recorder = memory.get(_WAITING, (None, None))
         if waiting is not None:
             items = _answered(waiting, input)
             del memory[_WAITING]
         elif not isinstance(input, str):
-            message = (
-                "Approve and Reject must answer a run that waits for a person, and none waits in this conversation"
-            )
-            raise ConfigurationError(f"{message}; give the agent a text")
+            raise ConfigurationError("Approve and Reject must answer a run that waits, and none waits; give a text")
         elif "session" not in options and _ITEMS in memory:
             items = [*memory[_ITEMS], {"role": "user", "content": input}]
         else:
             items = input
         recorder = recorder or Recorder(conversation=conversation.id)
         try:
-            result = await recorder.run(memory.get(_AGENT, agent), items, **options)
+            result = await recorder.run(memory.get(_AGENT, agent), items, **run_options)
         except Exception:
             if not recorder.runs:
                 raise
