@@ -7,8 +7,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from toolgrade.calls import Execution, ToolCall, ToolSpec
 from toolgrade.capture import conversation, conversations
+from toolgrade.capture.conversations import LACKS_BEGINNING, joined
 from toolgrade.cases import ConversationalTestCase, Handoff, MLLMImage, Run, RunStatus, Turn
 from toolgrade.inputs import read_cases
 
@@ -159,6 +164,124 @@ def test_images_of_the_input_are_left_out_with_a_warning() -> None:
     assert roles(case) == [("user", "What?"), ("assistant", "three"), ("user", ""), ("assistant", "three")]
     warning = "the images of the input were left out; a turn has text only"
     assert [turn.metadata for turn in case.turns if turn.role == "assistant"] == [{"warnings": [warning]}] * 2
+
+
+# Runs that waited and went on elsewhere
+
+
+def made(name: str, call_id: str | None, step: int, status: str = "ok", argument: int = 0) -> ToolCall:
+    """A call of a run."""
+    execution = Execution(status=status, step=step, executed=status == "ok")  # type: ignore[arg-type]
+    return ToolCall(name=name, id=call_id, input_parameters={"x": argument}, execution=execution)
+
+
+@st.composite
+def cut_runs(draw: st.DrawFn) -> tuple[list[ToolCall], list[ToolCall], list[ToolCall]]:
+    """The calls of a whole run, those until it waited, and those of the run that went on, which may have them all."""
+    has_ids, is_whole = draw(st.booleans()), draw(st.booleans())
+    sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=4))
+    cut = draw(st.integers(0, len(sizes) - 1))
+    names = st.sampled_from(["look", "pay"])
+    answers = st.sampled_from(["ok", "rejected"])
+    whole: list[ToolCall] = []
+    for step, size in enumerate(sizes):
+        for _ in range(size):
+            number = len(whole)
+            call_id, status = f"c{number}" if has_ids else None, draw(answers)
+            whole.append(made(draw(names), call_id, step, status, 0 if has_ids else number))
+    steps = [step for step, size in enumerate(sizes) for _ in range(size)]
+    waits = [step == cut and (draw(st.booleans()) or steps.index(step) == place) for place, step in enumerate(steps)]
+    before = [
+        made(one.name, one.id, step, "pending", one.arguments["x"]) if wait else one
+        for one, wait, step in zip(whole, waits, steps, strict=True)
+        if step <= cut
+    ]
+    if is_whole:
+        return whole, before, whole
+    rest = [one for one, wait, step in zip(whole, waits, steps, strict=True) if wait or step > cut]
+    later = [made(one.name, one.id, 0, one.execution.status.value, one.arguments["x"]) for one in rest if one.execution]
+    numbers = [one.execution.step - cut for one in rest if one.execution and one.execution.step is not None]
+    moved = [
+        one.model_copy(update={"execution": one.execution.model_copy(update={"step": number})})
+        for one, number in zip(later, numbers, strict=True)
+        if one.execution
+    ]
+    return whole, before, moved
+
+
+@given(cut_runs())
+def test_a_run_that_went_on_elsewhere_is_one_run(cut: tuple[list[ToolCall], list[ToolCall], list[ToolCall]]) -> None:
+    """Wherever it was cut, and whether the later record has all calls or the rest, no call is lost or twice."""
+    whole, before, after = cut
+    earlier = run("go", None, calls=before, status="interrupted", usage={"input_tokens": 2}, duration=1.0)
+    later = run(None, "done", calls=after, usage={"input_tokens": 3}, duration=2.0, warnings=[LACKS_BEGINNING, "w"])
+
+    both = joined(earlier, later)
+
+    assert both is not None
+    assert both.calls == whole
+    assert (both.input, both.actual_output, both.status, both.warnings) == ("go", "done", RunStatus.OK, ["w"])
+    assert (both.usage, both.duration) == ({"input_tokens": 5}, 3.0)
+
+
+WAITING = run("go", None, calls=[made("look", "c1", 0), made("pay", "c2", 1, "pending")], status="interrupted")
+ASKED = run("go", None, calls=[], status="interrupted")
+PAIRS: dict[str, tuple[Run, Run, bool]] = {
+    "answered": (WAITING, run(None, calls=[made("pay", "c2", 0)]), True),
+    "arguments-changed": (WAITING, run(None, calls=[made("pay", "c2", 0, argument=5)]), True),
+    "answer-as-input": (WAITING, run("yes", calls=[made("pay", "c2", 0)]), True),
+    "failed-at-once": (WAITING, run(None, None, calls=[], status="error", error="ValueError: no"), True),
+    "other-calls": (WAITING, run("go", calls=[made("pay", "c9", 0)]), False),
+    "new-text": (WAITING, run("something else", calls=[]), False),
+    "no-call-waits": (ASKED, run(None, calls=[made("pay", "c2", 0)]), True),
+    "no-call-waits-and-new-text": (ASKED, run("something else"), False),
+    "nothing-waits": (run("go", calls=[made("pay", "c2", 0)]), run(None, calls=[made("pay", "c2", 0)]), False),
+}
+
+
+@pytest.mark.parametrize(("earlier", "later", "is_one"), PAIRS.values(), ids=PAIRS)
+def test_which_runs_are_one(earlier: Run, later: Run, is_one: bool) -> None:
+    """A run goes on with one that waits if it has its call, or says nothing new where no call tells."""
+    assert (joined(earlier, later) is not None) == is_one
+    assert len([turn for turn in conversation([earlier, later]).turns if turn.role == "assistant"]) == 2 - is_one
+
+
+def test_a_call_that_repeats_an_id_is_another_call() -> None:
+    """After the answer, a model may use an id again; only the call that waited is the same."""
+    earlier = run("go", None, calls=[made("look", "c0", 0), made("pay", "c0", 1, "pending")], status="interrupted")
+    rest = [made("pay", "c0", 0), made("look", "c0", 1, argument=7)]
+
+    both = joined(earlier, run(None, calls=rest))
+
+    assert both is not None
+    assert both.calls == [made("look", "c0", 0), made("pay", "c0", 1), made("look", "c0", 2, argument=7)]
+
+
+def test_what_belongs_to_calls_is_moved_with_them() -> None:
+    """Handoffs name the calls of the whole turn, a nested call that waited is answered, and tools are listed once."""
+    inner = made("pay", "i1", 0, "pending")
+    asks = made("ask", "c1", 0, "pending")
+    asks = asks.model_copy(update={"execution": Execution(status="pending", step=0, children=[inner])})  # type: ignore[arg-type]
+    answered = asks.model_copy(update={"execution": Execution(executed=True, step=0, children=[made("pay", "i1", 0)])})
+    tool = ToolSpec(name="ask")
+    earlier = run("go", None, calls=[made("look", "c0", 0), asks], status="interrupted", available_tools=[tool])
+    later = run(None, calls=[answered, made("to_bob", "h1", 1)], handoffs=[Handoff(call=1)], available_tools=[tool])
+
+    both = joined(earlier, later)
+
+    assert both is not None
+    assert (both.handoffs, both.available_tools) == ([Handoff(call=2)], [tool])
+    assert [one.name for one in both.select_calls(nested=True)] == ["look", "ask", "pay"]
+    assert {one.execution.status.value for one in both.select_calls(nested=True) if one.execution} == {"ok"}
+
+
+def test_a_run_written_twice_is_the_later_record() -> None:
+    """A sink has a run when it waits, and complete under the same id when it was resumed."""
+    complete = run("go", "done", calls=[made("look", "c1", 0), made("pay", "c2", 1)], run_id="r1")
+
+    (case,) = conversations([WAITING.model_copy(update={"run_id": "r1"}), complete])
+
+    assert case == conversation([complete])
 
 
 WRITER = """

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 from toolgrade._internal.json import JsonObject
-from toolgrade._internal.model import drop_none
-from toolgrade.calls import ToolCall, ToolSpec
+from toolgrade._internal.model import drop_none, set_fields
+from toolgrade.calls import CallStatus, ToolCall, ToolSpec
 from toolgrade.cases import ConversationalTestCase, Run, RunStatus, Turn
+
+LACKS_BEGINNING: Final = "this run continues an earlier one that this recorder does not have"
+"""The warning of a run that is the rest of another one, until it is joined with that."""
 
 
 def conversation(
@@ -23,8 +27,9 @@ def conversation(
     """Return these runs as one conversation, in their order.
 
     Each run gives a user turn with the text of its input (none if it has no input) and an assistant turn with its
-    answer (empty if it has none) and its calls. The metadata of the assistant turn has the status of the run if that is
-    not `ok`, its error, warnings, texts, models, usage and duration.
+    answer (empty if it has none) and its calls. A run that waited for a person and the one that went on with it, such
+    as in another process, are one turn, with each call once. The metadata of the assistant turn has the status of the
+    run if that is not `ok`, its error, warnings, texts, models, usage and duration.
 
     Args:
         runs: The runs in chronological order.
@@ -43,7 +48,7 @@ def conversation(
         >>> [(turn.role, turn.content) for turn in conversation([weather, flight]).turns]
         [('user', 'Weather in Paris?'), ('assistant', 'Sunny.'), ('user', 'Book a flight.'), ('assistant', 'Booked.')]
     """
-    runs = list(runs)
+    runs = whole_runs(runs)
     turns: list[Turn] = []
     tools: dict[str, ToolSpec] = {}
     for run in runs:
@@ -108,11 +113,137 @@ def conversations(runs: Iterable[Run]) -> list[ConversationalTestCase]:
     return [conversation(_in_order(group)) for group in by_conversation(_in_order(list(runs)))]
 
 
+def whole_runs(runs: Iterable[Run]) -> list[Run]:
+    """Return the runs of a conversation, each that waited joined with the later one that went on with it."""
+    whole: list[Run] = []
+    for run in runs:
+        for place in reversed(range(len(whole))):
+            both = joined(whole[place], run)
+            if both is not None:
+                whole[place] = both
+                break
+        else:
+            whole.append(run)
+    return whole
+
+
+def joined(earlier: Run, later: Run, *, goes_on: bool = False) -> Run | None:
+    """Return a run that waited for a person and the run that went on with it as one; `None` if they are two turns.
+
+    The later run goes on with the earlier one if it has a call that waits in the earlier one, or if the user said
+    nothing new and no call waits or none was made. It may have the calls of both or only those since the answer: each
+    call stands once, in the order of the model. A later run with the same `run_id` is the whole run.
+
+    Args:
+        earlier: The run that may have waited.
+        later: The run that may have gone on with it.
+        goes_on: It is known that it has, whatever its calls and its input are.
+
+    Example:
+        >>> from toolgrade import Run, ToolCall
+        >>> from toolgrade.capture.conversations import joined
+        >>> waiting = ToolCall(name="delete", id="c1", execution={"status": "pending"})
+        >>> earlier = Run(input="Delete it.", calls=[waiting], status="interrupted")
+        >>> later = Run(calls=[ToolCall(name="delete", id="c1"), ToolCall(name="log")], actual_output="Done.")
+        >>> run = joined(earlier, later)
+        >>> run.input, run.status.value, [call.name for call in run.calls]
+        ('Delete it.', 'ok', ['delete', 'log'])
+    """
+    if earlier.status is not RunStatus.INTERRUPTED:
+        return None
+    if earlier.run_id is not None and earlier.run_id == later.run_id:
+        return later
+    calls, places = _joined_calls(earlier.calls, later.calls)
+    waiting = {place for place, call in enumerate(earlier.calls) if _is_waiting(call)}
+    is_new = later.input not in (None, earlier.input) or bool(waiting and later.calls)
+    if is_new and not goes_on and not waiting & set(places):
+        return None
+    first, rest = earlier.usage or {}, later.usage or {}
+    tools = {tool.name: tool for run in (later, earlier) for tool in run.available_tools or ()}
+    handoffs = [
+        one.model_copy(update={"call": None if one.call is None else places[one.call]}) for one in later.handoffs
+    ]
+    both: dict[str, Any] = {
+        "agent_texts": _texts(earlier) + _texts(later) if earlier.agent_texts or later.agent_texts else None,
+        "dialogue": earlier.dialogue + later.dialogue,
+        "calls": calls,
+        "handoffs": earlier.handoffs + [one for one in handoffs if one not in earlier.handoffs],
+        "failed_handoffs": sorted({*earlier.failed_handoffs, *(places[call] for call in later.failed_handoffs)}),
+        "available_tools": list(tools.values()) or None,
+        "models": _unique(earlier.models + later.models),
+        "usage": {name: first.get(name, 0) + rest.get(name, 0) for name in first | rest} or None,
+        "tags": _unique(earlier.tags + later.tags),
+        "metadata": later.metadata | earlier.metadata,
+        "duration": None if earlier.duration is None or later.duration is None else earlier.duration + later.duration,
+        "warnings": [text for text in _unique(earlier.warnings + later.warnings) if text != LACKS_BEGINNING],
+    }
+    begun = {name: value for name, value in set_fields(earlier).items() if name not in ("status", "actual_output")}
+    return later.model_copy(update=drop_none(begun | both))
+
+
+def _joined_calls(earlier: Sequence[ToolCall], later: Sequence[ToolCall]) -> tuple[list[ToolCall], list[int]]:
+    """Return the calls of both, each once, and for each later call its place among them."""
+    calls, left, places = list(earlier), list(range(len(later))), [0] * len(later)
+    for place, call in enumerate(earlier):
+        # Without an id, an answered call is equal to new ones; the same call stands first if the later run has it.
+        candidates = left if call.id or _is_waiting(call) else left[:1]
+        same = next((index for index in candidates if _is_same(call, later[index])), None)
+        if same is not None:
+            left.remove(same)
+            places[same] = place
+            calls[place] = _joined_call(call, later[same])
+    steps = sorted({step for index in left if (step := _step(later[index])) is not None})
+    begin = max((step + 1 for call in earlier if (step := _step(call)) is not None), default=0)
+    for index in left:
+        places[index], call = len(calls), later[index]
+        step = _step(call)
+        calls.append(call if step is None else _executed(call, step=begin + steps.index(step)))
+    return calls, places
+
+
+def _joined_call(earlier: ToolCall, later: ToolCall) -> ToolCall:
+    """Return a call of both runs: as answered if it waited, else as first recorded, since the later is a copy."""
+    if not _is_waiting(earlier) or earlier.execution is None or later.execution is None:
+        return later if _is_waiting(earlier) else earlier
+    children, _ = _joined_calls(earlier.execution.children, later.execution.children)
+    return _executed(later, step=earlier.execution.step, children=children)
+
+
+def _executed(call: ToolCall, **changes: object) -> ToolCall:
+    execution = call.execution and call.execution.model_copy(update=changes)
+    return call.model_copy(update={"execution": execution})
+
+
+def _is_same(earlier: ToolCall, later: ToolCall) -> bool:
+    """Return whether two runs have the same call; a person may have changed the arguments of one that waited."""
+    if (earlier.name, earlier.id) != (later.name, later.id):
+        return False
+    asked = later.execution and later.execution.requested_parameters
+    return earlier.arguments in (later.arguments, asked) or bool(earlier.id and _is_waiting(earlier))
+
+
+def _is_waiting(call: ToolCall) -> bool:
+    return call.execution is not None and call.execution.status is CallStatus.PENDING
+
+
+def _step(call: ToolCall) -> int | None:
+    return None if call.execution is None else call.execution.step
+
+
+def _texts(run: Run) -> list[str]:
+    return run.agent_texts or ([run.actual_output] if run.actual_output else [])
+
+
+def _unique(texts: list[str]) -> list[str]:
+    return list(dict.fromkeys(texts))
+
+
 def by_conversation(runs: Iterable[Run]) -> list[list[Run]]:
     """Return the runs of each conversation, in the order of their first runs; one without an id is alone."""
     groups: dict[object, list[Run]] = {}
     for index, run in enumerate(runs):
-        groups.setdefault(index if run.conversation_id is None else run.conversation_id, []).append(run)
+        alone = (index if run.run_id is None else run.run_id,)  # a sink has a run twice if it waited
+        groups.setdefault(alone if run.conversation_id is None else run.conversation_id, []).append(run)
     return list(groups.values())
 
 

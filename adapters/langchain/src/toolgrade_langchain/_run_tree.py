@@ -22,6 +22,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from toolgrade.calls import ToolCallType, ToolSpec
 from toolgrade.capture import Branch, RunBuilder
+from toolgrade.capture.conversations import LACKS_BEGINNING
 from toolgrade.cases import Run, RunStatus
 from toolgrade_langchain import _states
 from toolgrade_langchain._errors import error_text
@@ -438,7 +439,7 @@ class CallbackTree:
                 f"this run begins at an earlier state of conversation {recording.thread!r}, not where a run of it ended"
             )
         else:
-            text = "this run continues an earlier one that this recorder does not have"
+            text = LACKS_BEGINNING
         recording.builder.warn(text)
         self.add(recording)
 

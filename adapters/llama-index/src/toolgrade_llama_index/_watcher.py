@@ -29,12 +29,13 @@ from llama_index.core.workflow import Context, Event, StartEvent, Workflow
 from toolgrade.calls import CallStatus, ToolCallType, ToolSpec
 from toolgrade.calls import ToolCall as RecordedCall
 from toolgrade.capture import Branch, Outcome, Request
+from toolgrade.capture.conversations import LACKS_BEGINNING
 from toolgrade.cases import Run, RunStatus
 from toolgrade_llama_index import _messages
 from toolgrade_llama_index._agent_steps import HANDOFF, TOP
 from toolgrade_llama_index._branches import OpenRequests, Steps, current_branch
 from toolgrade_llama_index._errors import error_text, outcome_of, status_of
-from toolgrade_llama_index._listening import RecorderListener
+from toolgrade_llama_index._listening import RecorderListener, passed_context
 from toolgrade_llama_index._results import is_unknown_tool, result_of
 from toolgrade_llama_index._run_tree import SpanTree, StepCall, WorkflowRecording, WorkflowSpan, now
 from toolgrade_llama_index._tools import arguments_of, bound_arguments, call_type_of, is_pseudo_tool, specs_of
@@ -46,7 +47,6 @@ _CHAT_METHODS: Final = frozenset(
 )
 _NO_RESULT: Final = "the run ended without a result: by a time limit or a cancellation"
 _UNREAD_IMAGE: Final = "an image of the input is an open file, which belongs to the program; it was left out"
-_NO_BEGINNING: Final = "this run continues an earlier one that this recorder does not have"
 
 
 def method_of(span_id: str) -> str:
@@ -150,10 +150,10 @@ class SpanWatcher:
         recording.workflow, recording.workflow_type = weakref.ref(workflow), type(workflow)
         if is_resumption(bound):
             recording.lacks_beginning = True
-            recording.builder.warn(_NO_BEGINNING)
+            recording.builder.warn(LACKS_BEGINNING)
         start, builder = _start_of(bound), recording.builder
         if builder.conversation_id is None:
-            builder.conversation_id = _messages.conversation_of(start)
+            builder.conversation_id = _messages.conversation_of(start, passed_context())
         message = _messages.message_of(start)
         if _messages.has_unread_image(message):
             builder.warn(_UNREAD_IMAGE)
