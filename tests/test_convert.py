@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from click.testing import Result
 
 from command_runner import RUNNER
 from processes import COMMAND, run_python
-from toolgrade import ConversationalTestCase, read_cases
+from toolgrade import ConversationalTestCase, Run, ToolCall, read_cases
 from toolgrade.cli.main import main
 from toolgrade.formats.traces.read import TRACE_FORMATS
+from toolgrade.verdict import run_end
 from tracing import FORMS, Script, ScriptedCall, Step, langfuse, langsmith, new_genai, openai_agents, otlp, otlp_spans
 
 Plain = dict[str, Any]
@@ -131,13 +133,13 @@ def test_one_json_value_is_one_conversation_or_a_list_of_them(value: Any, count:
 
 
 def test_conversations() -> None:
-    """All turns are one conversation; expectations of the whole are left out with a warning."""
+    """All turns are one conversation, with the expectations of the whole."""
     conversations = convert(lines(EXPECTING), "--as", "conversations")
 
     (conversation,) = (ConversationalTestCase.from_json(line) for line in conversations.stdout.splitlines())
     assert [turn.content for turn in conversation.turns] == ["Go.", "Done.", "Again.", "Done."]
     assert conversation.id == "x"
-    assert "warning: line 1: left out the expectations of the conversation; use --as cases" in conversations.stderr
+    assert [call.name for call in conversation.expected_tools or ()] == ["add", "sub"]
     assert "wrote 1 conversation with 2 calls" in conversations.stderr
 
 
@@ -412,13 +414,42 @@ def test_files_of_a_folder_that_cannot_be_read_are_left_out(tmp_path: Path) -> N
     assert "2 lines cannot be read; each was left out" in done.stderr
 
 
-def test_conversations_have_no_expectations_of_the_run() -> None:
-    """They have the labels of a log, and no expectation of the whole run."""
-    texts = {"expected_output": "x", "required_texts": ["x"]}
-    expectations = {"expected_tools": [], "ends": "ok", "ended": True, **texts}
+def test_conversations_have_the_expectations_of_the_run() -> None:
+    """They have what a log states; that the run did not come to its own end is said of the last turn."""
+    stated = {"expected_tools": [], "ends": "ok", "expected_output": "x", "required_texts": ["x"]}
     messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "x"}]
-    line = {"id": "a", "tags": ["t"], "metadata": {"ticket": 1}, "messages": messages, **expectations}
-    (one,) = written(convert(lines(line), "--as", "conversations"))
+    line = {"id": "a", "tags": ["t"], "metadata": {"ticket": 1}, "messages": messages, **stated}
+    first, second = written(convert(lines({**line, "ended": True}, {**line, "ended": False}), "--as", "conversations"))
 
-    assert (one["tags"], one["metadata"]) == (["t"], {"ticket": 1})
-    assert not one.keys() & expectations.keys()
+    assert first == {**{name: value for name, value in line.items() if name != "messages"}, "turns": first["turns"]}
+    assert [turn["content"] for turn in first["turns"]] == ["Hi", "x"]
+    assert run_end(ConversationalTestCase.model_validate(second)) == ("stopped", "the run did not come to its own end")
+
+
+def _run(text: str, minute: int, *calls: ToolCall, **fields: Any) -> dict[str, Any]:
+    start = datetime(2026, 5, 3, 9, minute, tzinfo=timezone.utc)
+    run = Run(input=text, calls=list(calls), conversation_id="c", started_at=start, **fields)
+    return run.to_test_case().to_dict()
+
+
+def test_runs_of_one_conversation_are_joined(tmp_path: Path) -> None:
+    """In whichever order and file they are; other cases are conversations by themselves, a dialogue of its turns."""
+    runs = [_run("Find.", 0, ToolCall(name="find"), tags=["a"]), _run("Book.", 1, ToolCall(name="book"), tags=["b"])]
+    alone = {"id": "x", "input": "Hi", "actual_output": "Hello", "tools_called": [], "expected_tools": [{"name": "a"}]}
+    dialogue = written(convert(lines(CHAT)))
+    (tmp_path / "one.jsonl").write_bytes(lines(runs[1], alone))
+    (tmp_path / "two.jsonl").write_bytes(lines(*dialogue, runs[0]))
+
+    talk, single, said = written(RUNNER.invoke(main, ["convert", str(tmp_path), "--to", "-", "--as", "conversations"]))
+
+    assert (talk["id"], talk["tags"]) == ("c", ["b", "a"])
+    assert [(turn["content"], [call["name"] for call in turn.get("tools_called", ())]) for turn in talk["turns"]] == [
+        *(("Find.", []), ("", ["find"]), ("Book.", []), ("", ["book"])),
+    ]
+    assert single["expected_tools"] == alone["expected_tools"]
+    assert single["turns"] == [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "Hello", "tools_called": []},
+    ]
+    (direct,) = written(convert(lines(CHAT), "--as", "conversations"))
+    assert said["turns"] == direct["turns"]

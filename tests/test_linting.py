@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from toolgrade import DataFileError, Golden, InvalidDataError, LLMTestCase, ToolCall, ToolSpec
+from toolgrade import (
+    Approve,
+    ConversationalTestCase,
+    DataFileError,
+    Golden,
+    InvalidDataError,
+    LLMTestCase,
+    SimulatedUser,
+    ToolCall,
+    ToolSpec,
+    Turn,
+    UserTurn,
+    write_cases,
+)
 from toolgrade.expect import (
     Absent,
     AnyOf,
@@ -569,3 +583,62 @@ def test_failures_of_a_recording_by_their_texts() -> None:
     assert kinds([ToolCall(name="pay", input_parameters={"sum": 4})]) == []
     assert kinds([ToolCall(name="pay")]) == []
     assert kinds([ToolCall(name="get_sum", input_parameters={"sum": 3})], "get_sum") == []
+
+
+_BOOKING = UserTurn("Book it.", expected_tools=[ToolCall(name="bock")], required_texts=["TODO"])
+_REFUND = SimulatedUser(goal="get a refund", facts={"order": "4711", "reason": "It broke", "paid": [12, 30]})
+
+
+def test_turns_of_goldens_are_checked_as_goldens(tmp_path: Path) -> None:
+    """In memory and in a file, also those of recorded conversations; paths name the turn of the golden."""
+    golden = Golden(turns=["Find a flight.", Approve(), _BOOKING])
+    turns = [
+        Turn(role="user", content="Find a flight."),
+        Turn(role="assistant", content="LH1."),
+        Turn(role="user", content="Book it.", expected_tools=[ToolCall(name="bock")], required_texts=["TODO"]),
+    ]
+    expected = [
+        ("unstated_turn", "$.turns[0]"),
+        ("placeholder", "$.turns[2].required_texts[0]"),
+        ("unknown_tool", "$.turns[2].expected_tools[0].name"),
+    ]
+    file = tmp_path / "goldens.jsonl"
+    for one in (golden, ConversationalTestCase(turns=turns)):
+        write_cases(file, [one])
+        for report in (lint([one], TOOLS), lint(file, TOOLS)):
+            assert [(found.kind.value, found.path.replace("$[0]", "$")) for found in report] == expected
+            assert report.findings[0].message.startswith("turn 1 states nothing")
+            assert report.without_expectation == 0
+
+
+@pytest.mark.parametrize(
+    "golden",
+    [
+        Golden(turns=["Find a flight.", "Book it."], expected_tools=[]),
+        Golden(turns=["Find a flight.", _BOOKING], expected_tools=[]),
+        Golden(turns=[UserTurn("Find a flight.", required_texts=["LH1"]), _BOOKING]),
+        Golden(turns=["Find a flight.", "Book it."]),
+    ],
+)
+def test_turns_that_something_states(golden: Golden) -> None:
+    """By themselves, by the golden, or no turn at all."""
+    assert "unstated_turn" not in {found.kind.value for found in lint([golden], TOOLS)}
+
+
+def test_simulated_users(tmp_path: Path) -> None:
+    """Facts are looked for in all expectations, whatever the spelling; a function is no text to check."""
+    calls = [ToolCall(name="book", input_parameters={"city": "order 4711"})]
+    golden = Golden(user=_REFUND, expected_tools=calls, required_texts=["it BROKE"])
+    file = tmp_path / "goldens.jsonl"
+    write_cases(file, [golden])
+
+    for report in (lint([golden], TOOLS), lint(file, TOOLS)):
+        assert [(found.kind.value, found.path.replace("$[0]", "$")) for found in report] == [
+            ("no_stop", "$.user"),
+            ("unused_fact", "$.user.facts.paid"),
+        ]
+    stopping = SimulatedUser(goal="get a refund", stop="it is confirmed", facts={"paid": [12, 30]})
+    assert not lint(
+        [Golden(user=stopping, expected_tools=[ToolCall(name="book", input_parameters={"city": "12"})])], TOOLS
+    )
+    assert not lint([Golden(user=lambda _: None, expected_tools=[])], TOOLS)

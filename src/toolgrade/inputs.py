@@ -5,7 +5,7 @@ What a file holds is detected, for each line of JSON Lines or item of a list:
 | a line, an item or the file is | entry |
 |---|---|
 | a test case or a record (`case_from_record`) | the case |
-| a conversation, with `turns` | a case for each question of the user |
+| a conversation, with `turns` | as `Unit` says; by default, a case for each question of the user |
 | the messages of a conversation, or an object that holds them (`toolgrade.formats.read`) | a case |
 
 Files of one conversation (also with one message a line) and of traces (`toolgrade.formats.read_traces`, spans on any
@@ -21,16 +21,17 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
-from toolgrade._internal.json import within_limits
-from toolgrade._internal.model import set_fields
+from toolgrade._internal.json import JsonObject, within_limits
+from toolgrade._internal.model import drop_none, set_fields
 from toolgrade._internal.text import plural
-from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase, RunStatus, TestCase
+from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase, Run, RunStatus, TestCase, Turn
 from toolgrade.dataset import (
     BadLines,
     Document,
     Source,
     problems_of,
     read_documents,
+    read_golden,
     source_name,
     torn_text,
     without_schema,
@@ -42,14 +43,12 @@ from toolgrade.formats.records import case_from_record, looks_like_record
 if TYPE_CHECKING:
     from toolgrade.formats.traces.read import Traces
 
-Unit: TypeAlias = Literal["cases", "conversations", "any"]
-"""Form of a conversation of several turns: a case for each question, one conversation, or as it is in the file."""
+Unit: TypeAlias = Literal["cases", "conversations", "any", "goldens"]
+"""What is read: cases, of a conversation with `turns` one for each question; conversations, of which `joined` makes one
+of other cases; what is in the file; or that with goldens of conversations."""
 
 _CASE_KEYS = ("id", "name", "expected_tools", "expected_output", "required_texts", "ends", "ended", "tags")
 """Fields of the case that an object may have besides the messages."""
-
-_LABELS = frozenset({"id", "name", "tags", "metadata"})
-"""Those of them that a conversation has, too; the others say what the whole run should do."""
 
 CASES = "cases"
 """The format of entries that are not messages or traces."""
@@ -280,19 +279,31 @@ def _read_cases(value: object, document: Document, unit: Unit) -> Sequence[AnyCa
     value = without_schema(value)
     if not isinstance(value, dict):
         raise InvalidDataError.of(f"expected an object (a test case or a record), got {type(value).__name__}")
+    if _is_golden(value):
+        if unit != "goldens":
+            message = "is a golden of a conversation; score recorded runs, and name this file with --goldens"
+            raise InvalidDataError.of(message)
+        return [cast("AnyCase", read_golden(value))]
     if "turns" not in value:
-        if unit == "conversations":
-            raise InvalidDataError.of("is a case of one question, which cannot become a conversation; read it as cases")
         model = MLLMTestCase if isinstance(value.get("input"), list) else LLMTestCase
         return [case_from_record(value) if looks_like_record(value) else model.model_validate(value)]
     conversation = ConversationalTestCase.model_validate(value)
-    if unit != "cases":
-        return [conversation]
-    cases = conversation.model_copy(update=_label(conversation, document)).to_test_cases()
+    cases: list[AnyCase] = [conversation] if conversation.turns else []
+    if unit == "cases":
+        cases = [*conversation.model_copy(update=_label(conversation, document)).to_test_cases()]
     if not cases:
         message = "has no question that an assistant answered"
         raise InvalidDataError(message, [Problem("$.turns", message)])
     return cases
+
+
+def _is_golden(value: Mapping[str, Any]) -> bool:
+    """Return whether an object is a golden of a conversation: what only the user says, without roles."""
+    turns, user = value.get("turns"), value.get("user")
+    if isinstance(user, Mapping) and "goal" in user:
+        return True
+    has_roles = isinstance(turns, list) and any(isinstance(turn, Mapping) and "role" in turn for turn in turns)
+    return isinstance(turns, list) and bool(turns) and not has_roles
 
 
 def _label(conversation: ConversationalTestCase, document: Document) -> dict[str, str]:
@@ -304,7 +315,6 @@ def _read_messages(document: Document, how: Reading) -> Entry:
     """Return the entry of recorded messages.
 
     The case has the id, the name, the tags, the metadata and the expectations of the object with the messages.
-    Expectations of a whole conversation are left out of conversations, with a warning.
     """
     from toolgrade.formats.messages.read import read  # noqa: PLC0415 - not loaded for cases
 
@@ -315,9 +325,7 @@ def _read_messages(document: Document, how: Reading) -> Entry:
     transcript = read(value, **how.options)
     texts = [*transcript.run.warnings]
     if how.unit == "conversations":
-        if not fields.keys() <= _LABELS | {"ended"}:
-            texts.append("left out the expectations of the conversation; use --as cases to keep them")
-        cases: list[AnyCase] = [_with_labels(transcript.conversation, fields)]
+        cases: list[AnyCase] = [_with_stated(transcript.conversation, fields)]
     else:
         own_warnings = [] if case.run is None else case.run.warnings  # those about the expectations
         run = (
@@ -327,12 +335,79 @@ def _read_messages(document: Document, how: Reading) -> Entry:
     return Entry(document, cases, (), transcript.format, tuple(texts))
 
 
-def _with_labels(conversation: ConversationalTestCase, fields: Mapping[str, Any]) -> ConversationalTestCase:
-    """Return a copy of the conversation with those of these fields that it has, too; metadata are merged."""
-    labels = {name: value for name, value in fields.items() if name in _LABELS}
-    if "metadata" in labels:
-        labels["metadata"] = {**conversation.metadata, **labels["metadata"]}
-    return conversation.model_copy(update=labels)
+def _with_stated(conversation: ConversationalTestCase, fields: Mapping[str, Any]) -> ConversationalTestCase:
+    """Return a copy of the conversation with those of these fields of a case that it has, too; metadata are merged."""
+    stated = {name: value for name, value in fields.items() if name in type(conversation).model_fields}
+    if "metadata" in stated:
+        stated["metadata"] = {**conversation.metadata, **stated["metadata"]}
+    if fields.get("ended") is False:  # the metadata of the last turn say how the run ended
+        stopped = {"status": RunStatus.STOPPED.value, "error": "the run did not come to its own end"}
+        stated["turns"] = [*conversation.turns, Turn(role="assistant", content="", metadata=stopped)]
+    return conversation.model_copy(update=stated)
+
+
+def joined(cases: Iterable[AnyCase]) -> list[ConversationalTestCase]:
+    """Return conversations: one of all runs of one (see `join_runs`), and one of each other case."""
+    return [as_conversation(case) for case in join_runs(cases)]
+
+
+def join_runs(cases: Iterable[AnyCase]) -> list[AnyCase]:
+    """Return several runs with the same `conversation_id` as one conversation, and other cases as they are.
+
+    A run that waited and the one that went on are one turn. A case that states expectations is not joined.
+    """
+    groups: dict[object, list[AnyCase]] = {}
+    for place, case in enumerate(cases):
+        groups.setdefault(conversation_id_of(case) or place, []).append(case)
+    return [group[0] if len(group) == 1 else _conversation_of(group) for group in groups.values()]
+
+
+def conversation_id_of(case: AnyCase) -> str | None:
+    """Return the id of the conversation that a case is joined to; `None` if it is not joined."""
+    run: Run | None = getattr(case, "run", None)
+    states = any(getattr(case, name, None) for name in ("required_texts", "ends", "expected_output"))
+    if run is None or states or getattr(case, "expected_tools", None) is not None:
+        return None
+    return run.conversation_id
+
+
+def _conversation_of(cases: Sequence[AnyCase]) -> ConversationalTestCase:
+    """Return the conversation of the runs of these cases, with all their tags and metadata."""
+    from toolgrade.capture.conversations import conversations  # noqa: PLC0415 - not loaded for cases
+
+    runs = [case.run for case in cases if isinstance(case, (LLMTestCase, MLLMTestCase)) and case.run is not None]
+    tags = [*dict.fromkeys(tag for case in cases for tag in case.tags)]
+    metadata = {name: value for case in cases for name, value in case.metadata.items()}
+    return _with_stated(conversations(runs)[0], drop_none({"tags": tags or None, "metadata": metadata or None}))
+
+
+def as_conversation(case: AnyCase) -> ConversationalTestCase:
+    """Return a case as a conversation: of one turn, unless its run has a dialogue."""
+    from toolgrade.capture.conversations import conversation  # noqa: PLC0415 - not loaded for cases
+
+    if isinstance(case, ConversationalTestCase):
+        return case
+    recorded = ConversationalTestCase(turns=[]) if case.run is None else conversation([case.run])
+    turns = _turns_of(case, recorded.turns[-1].metadata if recorded.turns else {})
+    return _with_stated(recorded.model_copy(update={"turns": turns}), set_fields(case))
+
+
+def _turns_of(case: TestCase, metadata: JsonObject) -> list[Turn]:
+    """Return the turns of a case; the last one has these metadata of its run."""
+    from toolgrade.report.text.transcript import messages_of  # noqa: PLC0415 - not loaded for cases
+
+    turns: list[Turn] = []
+    for message in messages_of(case):
+        parts = [message.content] if isinstance(message.content, str) else message.content or ()
+        text = "\n".join(part for part in parts if isinstance(part, str))
+        if message.role == "assistant":
+            calls = None if case.tools_called is None else list(message.calls)
+            turns.append(Turn(role="assistant", content=text, tools_called=calls))
+        elif message.content is not None:
+            turns.append(Turn(role="user", content=text))
+    if metadata and turns[-1].role == "user":
+        turns.append(Turn(role="assistant", content=""))
+    return [*turns[:-1], turns[-1].model_copy(update={"metadata": metadata})] if metadata else turns
 
 
 def _with_fields(case: LLMTestCase, fields: Mapping[str, Any]) -> LLMTestCase:

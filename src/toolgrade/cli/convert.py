@@ -15,6 +15,7 @@ from typing import IO, Literal
 import click
 
 from toolgrade._internal.text import plural, printable
+from toolgrade.cases import AnyCase
 from toolgrade.cli.help import command
 from toolgrade.cli.inputs import expand
 from toolgrade.cli.io import exit_on_error, opened
@@ -24,7 +25,7 @@ from toolgrade.errors import ToolgradeWarning
 from toolgrade.formats.messages.read import FORMATS
 from toolgrade.formats.messages.transcript import FormatName
 from toolgrade.formats.traces.read import TRACE_FORMATS, TraceFormat
-from toolgrade.inputs import Entry, Reading, count_calls, formats_text, named, read_entries
+from toolgrade.inputs import Reading, count_calls, formats_text, joined, named, read_entries
 
 
 @command(
@@ -50,7 +51,7 @@ from toolgrade.inputs import Entry, Reading, count_calls, formats_text, named, r
     type=click.Choice(["cases", "conversations"]),
     default="cases",
     show_default=True,
-    help="Write one case for each conversation, or conversations.",
+    help="Write cases, or conversations; runs of one conversation are joined to it.",
 )
 @click.option(
     "--handoff",
@@ -88,18 +89,11 @@ def convert(
     written = calls = 0
     bad = BadLines()
     with exit_on_error(target, "nothing was written", action="read or write"), _output(target) as output:
-        for file, entry in _entries(inputs, how):
-            place = entry.name(file if len(inputs) > 1 else "")
-            for text in entry.warnings:
-                warnings.warn(f"{place}: {text}" if place else text, ToolgradeWarning, stacklevel=1)
-            if entry.problems:
-                bad.add(file, entry.problems)
-            else:
-                formats[entry.format] += len(entry.cases) if unit == "cases" else 1
-            for case in entry.cases:
-                output.write(named(case, place).to_json().encode() + b"\n")
-                written += 1
-                calls += count_calls(case)
+        cases = _cases(inputs, how, formats, bad)
+        for case in cases if unit == "cases" else joined(cases):
+            output.write(case.to_json().encode() + b"\n")
+            written += 1
+            calls += count_calls(case)
         bad.check(inputs[0], has_cases=written > 0, reject=reject_bad_lines)
         bad.warn("each was left out", stacklevel=1)
     amount = f"{plural(written, unit.removesuffix('s'))} with {plural(calls, 'call')}"
@@ -108,12 +102,19 @@ def convert(
     sys.exit(int(bad.count > 0))
 
 
-def _entries(files: Sequence[str], how: Reading) -> Iterator[tuple[str, Entry]]:
-    """Yield the entries of all files, each with its file."""
+def _cases(files: Sequence[str], how: Reading, formats: Counter[str], bad: BadLines) -> Iterator[AnyCase]:
+    """Yield the cases of all files, which are counted by their format; `bad` gets what cannot be read."""
     for file in files:
         with opened(file) as source:
             for entry in read_entries(source, how):
-                yield file, entry
+                place = entry.name(file if len(files) > 1 else "")
+                for text in entry.warnings:
+                    warnings.warn(f"{place}: {text}" if place else text, ToolgradeWarning, stacklevel=1)
+                if entry.problems:
+                    bad.add(file, entry.problems)
+                else:
+                    formats[entry.format] += len(entry.cases) if how.unit == "cases" else 1
+                yield from (named(case, place) for case in entry.cases)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from toolgrade.cli.options import InputPath
 from toolgrade.dataset import BadLines, read_bytes, read_documents, source_name
 from toolgrade.errors import DataFileError
 from toolgrade.formats.document_kind import is_one_conversation, kind_of
-from toolgrade.inputs import Reading, collect_cases, read_cases, read_entries
+from toolgrade.inputs import Reading, collect_cases, joined, read_cases, read_entries
 from toolgrade.report import Report
 
 _SUFFIXES = {".json", ".jsonl", ".ndjson"}
@@ -57,6 +57,8 @@ def read_input(path: str, how: Reading, *, reject_bad_lines: bool) -> list[AnyCa
     bad = BadLines()
     with opened(path) as source:
         cases = collect_cases(read_entries(source, how), path, bad)
+    if how.unit == "conversations":
+        cases = list[AnyCase](joined(cases))
     bad.check(path, has_cases=bool(cases), reject=reject_bad_lines)
     bad.warn("each was left out", stacklevel=2)
     return cases

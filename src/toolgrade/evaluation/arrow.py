@@ -85,7 +85,7 @@ def score_batch(
     A row is `id`, `name`, `cluster`, `outcome` (of the case), `metric`, `threshold`, `status` (`scored`, `skipped`,
     `errored`), `score`, `passed`, `reason` (or the error), and `result`, the whole result as JSON text, without
     secrets, as in a file of results. What does not apply is null. A row of the batch that cannot be read is errored in
-    every metric. A conversation with `turns` gives a case for each question of the user.
+    every metric. A conversation with `turns` is measured as a whole.
 
     Args:
         batch: A `pyarrow.RecordBatch` or `pyarrow.Table` with a text column `case` or `messages`; a column `id` has
@@ -116,7 +116,7 @@ def score_batch(
     """
     checked = _scorable(metrics)
     name = _text_column(batch.schema)
-    reading = Reading(allow_nan=allow_nan)
+    reading = Reading(unit="any", allow_nan=allow_nan)
     if cluster is not None:
         value_at(LLMTestCase(), cluster, "cluster")  # a wrong path is an error of the call, not of each row
     columns = [name, "id"] if "id" in batch.schema.names else [name]

@@ -295,7 +295,9 @@ def _file_setup(options: EvaluationOptions, metrics: Sequence[MetricLike]) -> Fi
         paths=check_files(options.files),
         metrics=tuple(metrics),
         names=unique_labels([metric.label for metric in metrics]),
-        reading=Reading(unit=unit_of(metrics), allow_nan=options.allow_nan),
+        reading=Reading(
+            unit=unit_of(metrics, None if goldens is None else goldens.goldens), allow_nan=options.allow_nan
+        ),
         goldens=goldens,
         cluster=options.cluster,
         full=options.full,
@@ -377,9 +379,9 @@ def _read_files(
     from toolgrade.evaluation.files import FileCase, Intake, divide, items_of  # noqa: PLC0415 - as above
 
     setup = _file_setup(options, metrics)
-    intake = Intake[FileCase](setup)
+    intake = Intake[FileCase](setup, lambda item: item)
     items = (item for part in divide(setup.paths) for item in items_of(part, setup))
-    accepted = [one for item in items for one in intake.take(item.tag, item)]
+    accepted = [one for item in items for one in intake.take(item.tag, item, item)]
     accepted += intake.rest()
     if options.reject_bad_lines and intake.bad.count:
         raise intake.bad.error()

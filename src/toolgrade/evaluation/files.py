@@ -16,9 +16,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, BinaryIO, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from toolgrade._internal.compression import (
     CORRUPTION_ERRORS,
@@ -30,9 +30,22 @@ from toolgrade._internal.compression import (
     max_record_bytes,
     read_whole,
 )
+from toolgrade._internal.json import short_repr
+from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import join_first, plural, printable
-from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, Run, RunStatus, TestCase
-from toolgrade.dataset import BLANK, BOM, BadLines, Document, Golden, open_source, read_goldens, read_line, source_name
+from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, Run, RunStatus, Turn
+from toolgrade.dataset import (
+    ANSWERS,
+    BLANK,
+    BOM,
+    BadLines,
+    Document,
+    Golden,
+    open_source,
+    read_goldens,
+    read_line,
+    source_name,
+)
 from toolgrade.errors import ConfigurationError, InvalidDataError, Problem, ToolgradeWarning
 from toolgrade.evaluation.builder import ReportBuilder
 from toolgrade.evaluation.field_paths import cluster_of, value_at
@@ -43,10 +56,21 @@ from toolgrade.evaluation.results_file import hash_of, head_of, rest_of
 from toolgrade.evaluation.rows import CaseKey, Row, WorstRows
 from toolgrade.failed_calls import ErrorTexts
 from toolgrade.formats.document_kind import kind_of
-from toolgrade.inputs import Entry, Reading, ResumedRuns, named, read_each, read_entries, replaced_text
+from toolgrade.inputs import (
+    Entry,
+    Reading,
+    ResumedRuns,
+    conversation_id_of,
+    joined,
+    named,
+    read_each,
+    read_entries,
+    replaced_text,
+)
 from toolgrade.metrics import MetricLike
 from toolgrade.report import Report
 from toolgrade.result import MetricResult, errored_result
+from toolgrade.user_turns import UserTurn
 
 T = TypeVar("T")
 
@@ -122,11 +146,12 @@ class Tag(NamedTuple):
         file: Position of the file.
         name: Name of the case in warnings.
         golden: Position of its golden.
+        conversation: Id of the conversation that it is joined to, before it is measured.
         key: The value by which repetitions of one case are found: the golden, the cluster, or the id.
         run_id: Id of its run.
         is_interrupted: Whether the run was interrupted.
         problems: Why it cannot be read, if it cannot.
-        ambiguity: Why it cannot be measured, if several goldens fit it.
+        misfit: Why it cannot be measured, if several goldens fit it, or it lacks turns of its golden.
     """
 
     file: int
@@ -136,14 +161,15 @@ class Tag(NamedTuple):
     run_id: str | None = None
     is_interrupted: bool = False
     problems: tuple[Problem, ...] = ()
-    ambiguity: str = ""
+    misfit: str = ""
+    conversation: str | None = None
 
     @property
     def error(self) -> InvalidDataError | None:
         """Why it cannot be measured, if it cannot."""
         if self.problems:
             return InvalidDataError("; ".join(map(str, self.problems)), self.problems)
-        return InvalidDataError(self.ambiguity) if self.ambiguity else None
+        return InvalidDataError(self.misfit) if self.misfit else None
 
 
 class FileCase(NamedTuple):
@@ -168,8 +194,8 @@ class FileCase(NamedTuple):
 class CaseOutcome(NamedTuple):
     """Outcome of one item, as a process sends it.
 
-    `row` has the place 0. It has no results if the file of results may have some for the case; `item` is then the
-    whole. `digest` and `rest` are the hash and the end of its line.
+    `row` has the place 0. It has no results if the file of results may have some for the case, or if it is joined to a
+    conversation; `item` is then the whole. `digest` and `rest` are the hash and the end of its line.
     """
 
     tag: Tag
@@ -318,12 +344,17 @@ def items_of(part: FilePart, setup: FileSetup) -> Iterator[FileCase]:
 
 def _file_case(case: AnyCase, name: str, file: int, setup: FileSetup) -> FileCase:
     """Return a case of a file with the expectations of its golden, and with what joins it with others."""
-    golden, key, ambiguity = None, None, ""
-    if setup.goldens is not None and not isinstance(case, ConversationalTestCase):
+    golden, key, misfit = None, None, ""
+    if setup.reading.unit == "conversations":
+        conversation = conversation_id_of(case)
+        if conversation is not None:
+            return FileCase(Tag(file, name, conversation=conversation), case, case)
+        (case,) = joined([case])
+    if setup.goldens is not None:
         try:
-            case, golden = setup.goldens.join(case)
+            case, golden, misfit = setup.goldens.join(case)
         except InvalidDataError as error:
-            ambiguity = str(error)
+            misfit = str(error)
         key = None if golden is None else str(golden)
     if setup.cluster is not None:
         key = cluster_of(case, setup.cluster)
@@ -333,9 +364,7 @@ def _file_case(case: AnyCase, name: str, file: int, setup: FileSetup) -> FileCas
     run_id = None if run is None else run.run_id
     is_interrupted = run is not None and run_id is not None and run.status is RunStatus.INTERRUPTED
     read = named(case, name)
-    return FileCase(
-        Tag(file, read.id or read.name or "", golden, key, run_id, is_interrupted, (), ambiguity), read, case
-    )
+    return FileCase(Tag(file, read.id or read.name or "", golden, key, run_id, is_interrupted, (), misfit), read, case)
 
 
 def measure_item(tag: Tag, case: AnyCase, setup: FileSetup) -> tuple[MetricResult, ...]:
@@ -361,13 +390,16 @@ class _Work:
         outcomes: list[CaseOutcome] = []
         with collected_warnings(texts):
             for item in items_of(part, self.setup):
-                outcomes.append(self._outcome(item))
+                outcomes.append(self.outcome(item))
                 rows.add(outcomes[-1].row)
         rows.trim()
         return FilePartOutcome([one._replace(row=row) for one, row in zip(outcomes, rows.rows, strict=True)], [*texts])
 
-    def _outcome(self, item: FileCase) -> CaseOutcome:
+    def outcome(self, item: FileCase) -> CaseOutcome:
+        """Measure a case, unless it has results or is joined to a conversation."""
         setup = self.setup
+        if item.tag.conversation is not None:
+            return CaseOutcome(item.tag, Row.of(item.case, 0), item=item)
         if setup.hashes is None:
             return CaseOutcome(item.tag, Row.of(item.case, 0, results=measure_item(item.tag, item.case, setup)))
         encoded = item.encoded()
@@ -381,11 +413,14 @@ class _Work:
 class Intake(Generic[T]):
     """Takes what belongs to the cases of files, in their order, and joins what belongs together.
 
-    An interrupted run waits until the end, because a later line may have it again, resumed.
+    An interrupted run waits until the end, because a later line may have it again, resumed; so do the runs of a
+    conversation, which is then read by `finish`.
     """
 
-    def __init__(self, setup: FileSetup) -> None:
+    def __init__(self, setup: FileSetup, finish: Callable[[FileCase], T]) -> None:
         self.bad = BadLines()
+        self._finish = finish
+        self._runs: dict[str, list[tuple[int, int, AnyCase]]] = {}  # by conversation: place, file and case
         self.places = 0
         self._plan = setup
         self._count = 0
@@ -397,10 +432,16 @@ class Intake(Generic[T]):
         self._without: list[str] = []
         self._ambiguous: list[str] = []
 
-    def take(self, tag: Tag, value: T) -> Iterator[tuple[CaseKey, int | None, T]]:
-        """Yield the value with its unit and the place of the first case of its golden or cluster, if it can count."""
+    def take(self, tag: Tag, value: T, item: FileCase | None = None) -> Iterator[tuple[CaseKey, int | None, T]]:
+        """Yield the value with its unit and the place of the first case of its golden or cluster, if it can count.
+
+        `item` is the whole case, of a conversation at least.
+        """
         place = self.places
         self.places += 1
+        if tag.conversation is not None and item is not None:
+            self._runs.setdefault(tag.conversation, []).append((place, tag.file, item.bare))
+            return
         if tag.run_id is not None:
             replaced = self._resumed.add_run(place, tag.run_id, is_interrupted=tag.is_interrupted)
             if replaced is not None:
@@ -411,10 +452,16 @@ class Intake(Generic[T]):
             yield self._accept(place, tag, value)
 
     def rest(self) -> Iterator[tuple[CaseKey, int | None, T]]:
-        """Yield the interrupted runs that were not resumed."""
+        """Yield the interrupted runs that were not resumed, and the conversations of the runs."""
         for place, (tag, value) in self._waiting.items():
             yield self._accept(place, tag, value)
         self._waiting.clear()
+        for runs in self._runs.values():
+            place, file, _ = runs[0]
+            (conversation,) = joined(case for _, _, case in runs)
+            item = _file_case(conversation, "", file, self._plan)
+            yield self._accept(place, item.tag, self._finish(item))
+        self._runs.clear()
 
     def _accept(self, place: int, tag: Tag, value: T) -> tuple[CaseKey, int | None, T]:
         self._count += 1
@@ -422,8 +469,8 @@ class Intake(Generic[T]):
             self.bad.add(self._plan.paths[tag.file], tag.problems)
         elif tag.golden is not None:
             self._used.add(tag.golden)
-        elif tag.ambiguity:
-            self._ambiguous.append(f"case {tag.name or place + 1}: {tag.ambiguity}")
+        elif tag.misfit:
+            self._ambiguous.append(f"case {tag.name or place + 1}: {tag.misfit}")
         elif self._plan.goldens is not None:
             self._without.append(tag.name or f"#{place + 1}")
         if tag.key is None:
@@ -463,7 +510,7 @@ class FileEvaluation:
         self._processes = processes
         self._progress = progress
         self._rejects = reject_bad_lines
-        self._intake = Intake[CaseOutcome](setup)
+        self._intake = Intake[CaseOutcome](setup, _Work(setup).outcome)
         self._rows = WorstRows(setup.full)
         self._warnings: dict[str, None] = {}
 
@@ -508,7 +555,7 @@ class FileEvaluation:
         workers = min(self._processes, 1 + total // WORTH_A_PROCESS)
         with closing(run_jobs(_Work(self.setup), divide(paths), workers)) as outcomes:
             for part, outcome in outcomes:
-                self._take(one for item in outcome.items for one in self._intake.take(item.tag, item))
+                self._take(one for item in outcome.items for one in self._intake.take(item.tag, item, item.item))
                 for text in outcome.warnings:
                     self._warnings.setdefault(text)
                 done += part.size
@@ -573,23 +620,28 @@ def collected_warnings(texts: dict[str, None]) -> Generator[None, None, None]:
 
 _NAMED = 5
 """Cases and goldens without a partner that a warning names."""
-_OWN_FIELDS = {"id", "input", "tags", "metadata"}
+_OWN_FIELDS = {"id", "input", "turns", "user", "tags", "metadata"}
 """Fields of a golden that are no expectations."""
 
 
 class Joined(NamedTuple):
-    """A case with its golden's expectations, and the position of the golden; `None` without one."""
+    """A case with its golden's expectations, and the position of the golden; `None` without one.
 
-    case: TestCase
+    `misfit` says why it cannot be measured, if it lacks turns of the golden.
+    """
+
+    case: AnyCase
     golden: int | None
+    misfit: str = ""
 
 
 class GoldenSet:
     """Goldens of recorded runs.
 
     A golden belongs to a case if its id is the id or the name of the case, or else if their inputs are equal; several
-    goldens with this input are ambiguous. With `field`, a path such as `metadata.task`, its id must be the value of
-    that field.
+    goldens with this input are ambiguous. The input of a conversation is its first text of the user; of several goldens
+    with it, the one that has all its texts belongs to it. With `field`, a path such as `metadata.task`, its id must be
+    the value of that field.
     """
 
     def __init__(self, goldens: Sequence[Golden], name: str, field: str | None) -> None:
@@ -622,8 +674,11 @@ class GoldenSet:
         """
         return cls(read_goldens(path, allow_nan=allow_nan), source_name(path), field)
 
-    def join(self, case: TestCase) -> Joined:
+    def join(self, case: AnyCase) -> Joined:
         """Return the case with what its golden says, as `evaluate` does with an agent; an id of its own stays.
+
+        A conversation is given what each turn of the golden states. Turns that it does not have are added: their calls
+        are missing. If they expect none, that they were made would not show, and the conversation is a misfit.
 
         Raises:
             InvalidDataError: Several goldens fit the case.
@@ -634,24 +689,33 @@ class GoldenSet:
         golden = self.goldens[place]
         fields = type(case).model_fields.keys()
         update = {name: getattr(golden, name) for name in golden.model_fields_set - _OWN_FIELDS if name in fields}
-        is_of_run = case.run is not None and case.id == case.run.run_id
+        run: Run | None = getattr(case, "run", None)
+        is_of_run = run is not None and case.id == run.run_id
         if golden.id is not None and (case.id is None or is_of_run):
             update["id"] = golden.id
         if golden.metadata:
             update["metadata"] = {**case.metadata, **golden.metadata}
         if golden.tags:
             update["tags"] = [*dict.fromkeys([*golden.tags, *case.tags])]
-        return Joined(case.model_copy(update=update), place)
+        misfit = ""
+        if isinstance(case, ConversationalTestCase) and golden.turns:
+            update["turns"], misfit, note = _stated_turns(golden, case)
+            if note:
+                metadata = update.get("metadata", case.metadata)
+                update["metadata"] = {**metadata, "warnings": [*_texts(metadata.get("warnings")), note]}
+        return Joined(case.model_copy(update=update), place, misfit)
 
-    def _golden_of(self, case: TestCase) -> int | None:
+    def _golden_of(self, case: AnyCase) -> int | None:
         if self.field is not None:
             value = value_at(case, self.field, "golden_id")
             return None if value is None else self._by_id.get(str(value))
-        text = case.input if isinstance(case.input, str) else ""
         for key in (case.id, case.name):
             if key and key in self._by_id:
                 return self._by_id[key]
-        places = self._by_input.get(text, []) if text else []
+        texts = _texts_of(case)
+        places = self._by_input.get(texts[0], []) if texts and texts[0] else []
+        if len(places) > 1:
+            places = [place for place in places if _texts_of(self.goldens[place]) == texts] or places
         if len(places) > 1:
             ids = [repr(self.goldens[place].id or f"#{place + 1}") for place in places]
             raise InvalidDataError(
@@ -678,6 +742,70 @@ class GoldenSet:
         texts = [_missing(without, "case", f"without a golden in {self.name}")]
         texts.append(_missing(unused, "golden", f"of {self.name} without a case"))
         return [*ambiguous[:_NAMED], *filter(None, texts)]
+
+
+def _texts_of(one: AnyCase | Golden) -> list[str]:
+    """Return what the user says."""
+    if isinstance(one, Golden) and one.turns:
+        return [item.content for item in one.turns if isinstance(item, UserTurn)]
+    if isinstance(one, ConversationalTestCase):
+        users = [turn for turn in one.turns if turn.role == "user"]
+        return [text for turn in users for text in (turn.content, *_texts(turn.metadata.get(ANSWERS)))]
+    question = one.question if isinstance(one, Golden) else one.input
+    return [question] if isinstance(question, str) else []
+
+
+def _stated_turns(golden: Golden, case: ConversationalTestCase) -> tuple[list[Turn], str, str]:
+    """Return the turns of a conversation with what those of its golden state, why it is a misfit, and a note on it.
+
+    A text that answers a run that waits belongs to the turn before it.
+    """
+    stated = [item for item in golden.turns or () if isinstance(item, UserTurn)]
+    turns = list(case.turns)
+    starts = [at for at, turn in enumerate(turns) if turn.role == "user" and _role_before(turns, at) == "assistant"]
+    count = 0
+    for place in starts:
+        own = stated[: 1 + len(_texts(turns[place].metadata.get(ANSWERS)))]
+        del stated[: len(own)]
+        count += bool(own)
+        turns[place] = _stating(turns[place], own)
+    for one in stated:
+        if turns and turns[-1].role == "user":
+            turns.append(Turn(role="assistant", content=""))
+        turns += [_stating(Turn(role="user", content=one.content), [one]), _NO_ANSWER]
+    note = ""
+    if stated or count < len(starts):
+        fate = "not recorded" if stated else "not scored"
+        expected = count + len(stated)
+        which = plural(abs(expected - len(starts)), "turn")
+        note = f"its golden has {plural(expected, 'turn')}, and the conversation {len(starts)}: the last {which} {fate}"
+    return turns, note if stated and not any(one.expected_tools for one in stated) else "", note
+
+
+_NO_ANSWER: Final = Turn(role="assistant", content="", tools_called=[])
+
+
+def _role_before(turns: Sequence[Turn], place: int) -> str:
+    return turns[place - 1].role if place else "assistant"
+
+
+def _stating(turn: Turn, items: Sequence[UserTurn]) -> Turn:
+    """Return a turn of the user with what these items of a golden state.
+
+    Raises:
+        InvalidDataError: Several expect calls, and not all as lists.
+    """
+    expected = [one.expected_tools for one in items if one.expected_tools is not None]
+    lists = [one for one in expected if isinstance(one, list)]
+    if len(expected) > 1 and len(lists) < len(expected):
+        raise InvalidDataError(f"the turn {short_repr(turn.content)} and its answers must expect lists of calls")
+    calls = list(chain.from_iterable(lists)) if len(expected) > 1 else next(iter(expected), None)
+    texts = [text for one in items for text in one.required_texts]
+    return turn.model_copy(update=drop_none({"expected_tools": calls, "required_texts": texts or None}))
+
+
+def _texts(value: object) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def _missing(names: Sequence[str], noun: str, problem: str) -> str:

@@ -17,6 +17,7 @@ from toolgrade.metrics import MetricLike
 from toolgrade.result import MetricResult, ResultStatus, errored_result
 
 if TYPE_CHECKING:
+    from toolgrade.dataset import Golden
     from toolgrade.inputs import Unit
 
 
@@ -77,18 +78,15 @@ def waits(metric: MetricLike) -> bool:
     return getattr(metric, "waits", False) is True
 
 
-def unit_of(metrics: Sequence[MetricLike]) -> Unit:
-    """Return the form of conversations that metrics measure: whole ones, or a case for each question.
+def unit_of(metrics: Sequence[MetricLike], goldens: Sequence[Golden] | None = None) -> Unit:
+    """Return what files are read as: conversations for a golden or a metric that is about them.
 
-    Raises:
-        ConfigurationError: Some measure conversations, and others cases.
+    Otherwise a conversation gives a case for each question if each has its own golden, or a judge is asked about it.
     """
-    whole = [metric for metric in metrics if getattr(metric, "measures_conversations", False) is True]
-    others = [metric.label for metric in metrics if metric not in whole]
-    if whole and others:
-        message = f"{whole[0].label} measures whole conversations, and {others[0]} one question at a time"
-        raise ConfigurationError(f"{message}; measure files of conversations with one kind of metric")
-    return "conversations" if whole else "cases"
+    whole = any(getattr(metric, "measures_conversations", False) is True for metric in metrics)
+    if whole or any(golden.is_conversation for golden in goldens or ()):
+        return "conversations"
+    return "cases" if goldens is not None or any(map(waits, metrics)) else "any"
 
 
 def is_batched(metric: MetricLike) -> bool:

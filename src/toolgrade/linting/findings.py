@@ -41,6 +41,12 @@ class LintKind(str, Enum):
     """An expected write that was called exactly so in the recording of the case, and failed each time."""
     SAME_ALTERNATIVE = "same_alternative"
     """An alternative, of a `one_of` or of whole plans, that is equal to an earlier one."""
+    UNSTATED_TURN = "unstated_turn"
+    """A turn that states nothing, so that any calls pass, in a conversation of which other turns do."""
+    UNUSED_FACT = "unused_fact"
+    """A fact of a simulated user that no expectation has."""
+    NO_STOP = "no_stop"
+    """A simulated user of whom nothing says when the goal is reached."""
 
 
 @dataclass(frozen=True)

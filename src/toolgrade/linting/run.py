@@ -8,19 +8,21 @@ from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
 from toolgrade._internal.budget import CaseBudget
-from toolgrade._internal.json import parse_json, short_repr
+from toolgrade._internal.json import JsonObject, parse_json, short_repr
 from toolgrade.calls import ToolSpec, read_tool_spec
-from toolgrade.cases import TestCase
+from toolgrade.cases import AnyCase, LLMTestCase, MLLMTestCase, Turn
 from toolgrade.dataset import Document, Golden, Source, file_error, problems_of, read_bytes, source_name
 from toolgrade.errors import DataFileError, InvalidDataError, Problem
 from toolgrade.formats.messages.field_readers import Notes
 from toolgrade.formats.records import read_specs
 from toolgrade.inputs import Entry, Reading, read_entries
+from toolgrade.linting.conversation_checks import check_turns, check_user
 from toolgrade.linting.findings import LintFinding, LintKind, LintReport, Spot
 from toolgrade.linting.plan_checks import check_expectation, check_placeholder
 from toolgrade.linting.schema_fit import Tools
+from toolgrade.user_turns import SimulatedUser, UserTurn
 
-Cases: TypeAlias = "Source | Iterable[TestCase | Golden]"
+Cases: TypeAlias = "Source | Iterable[AnyCase | Golden]"
 """A file, or cases and goldens."""
 
 
@@ -47,8 +49,9 @@ def lint(source: Cases, tools: Iterable[object] | None = None, *, allow_nan: boo
     specs = None if tools is None else list(map(read_tool_spec, tools))
     if isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
         file = cast("Source", source)
-        return _Linter(source_name(file), specs).report(read_entries(file, Reading(allow_nan=allow_nan)))
-    entries = (Entry(Document(one.to_dict(), item=index), [one]) for index, one in enumerate(list[Any](source)))
+        how = Reading(unit="goldens", allow_nan=allow_nan)
+        return _Linter(source_name(file), specs).report(read_entries(file, how))
+    entries = (Entry(Document(_json_of(one), item=index), [one]) for index, one in enumerate(list[Any](source)))
     return _Linter("<cases>", specs).report(entries)
 
 
@@ -111,7 +114,7 @@ class _Linter:
                 yield from self._check_id(document.value.get("id"), document)
         for case in entry.cases:
             self.cases += 1
-            for finding in self._check_case(cast("TestCase | Golden", case), document):
+            for finding in self._check_case(case, document):
                 # A finding about the schema of a tool is reported for the first case only.
                 if finding.kind is LintKind.SCHEMA:
                     if finding.message in self.reported_schemas:
@@ -119,21 +122,30 @@ class _Linter:
                     self.reported_schemas.add(finding.message)
                 yield replace(finding, line=document.line)
 
-    def _check_case(self, case: TestCase | Golden, document: Document) -> Iterator[LintFinding]:
+    def _check_case(self, case: AnyCase | Golden, document: Document) -> Iterator[LintFinding]:
         yield from self._check_id(case.id, document)
         spot = _spot(document)
         yield from check_placeholder(case.expected_output, spot.at("expected_output"))
-        for index, text in enumerate(case.required_texts):
-            yield from check_placeholder(text, spot.at("required_texts", index))
-        if case.expected_tools is None:
+        turns = _turns_in(case, spot)
+        yield from check_turns(case, turns)
+        if isinstance(case, Golden) and isinstance(case.user, SimulatedUser):
+            yield from check_user(case, case.user, spot.at("user"))
+        stating: list[tuple[AnyCase | Golden | Turn | UserTurn, Spot]] = [(case, spot), *turns]
+        for one, where in stating:
+            for index, text in enumerate(one.required_texts):
+                yield from check_placeholder(text, where.at("required_texts", index))
+        if all(one.expected_tools is None for one, _ in stating):
             self.without_expectation += 1
             return
         tools = self.tools if self.tools.specs is not None else self.tools.of(case.available_tools)
         if tools.specs is None:
             self.without_tools += 1
-        called = getattr(case, "tools_called", None) or ()
+        findings: list[LintFinding] = []
         with CaseBudget():
-            findings = list(check_expectation(case.expected_tools, spot.at("expected_tools"), tools, called))
+            for one, where in stating:
+                if one.expected_tools is not None:
+                    called = getattr(one, "tools_called", None) or ()
+                    findings += check_expectation(one.expected_tools, where.at("expected_tools"), tools, called)
         yield from findings
 
     def _check_id(self, case_id: object, document: Document) -> Iterator[LintFinding]:
@@ -144,6 +156,23 @@ class _Linter:
         if earlier != document.place:
             message = f"the id {case_id!r} is already used by {earlier}"
             yield LintFinding(LintKind.DUPLICATE_ID, _spot(document).at("id").path, message, line=document.line)
+
+
+def _json_of(case: AnyCase | Golden) -> JsonObject:
+    """Return the JSON form of a case, without a function that is its user."""
+    is_function = isinstance(case, Golden) and callable(case.user)
+    return (case.model_copy(update={"user": None}) if is_function else case).to_dict()
+
+
+def _turns_in(case: AnyCase | Golden, spot: Spot) -> list[tuple[Turn | UserTurn, Spot]]:
+    """Return the texts of the user in a conversation, each with its location."""
+    turns = [] if isinstance(case, (LLMTestCase, MLLMTestCase)) else case.turns or []
+    places = [(turn, spot.at("turns", index)) for index, turn in enumerate(turns)]
+    return [
+        (turn, where)
+        for turn, where in places
+        if isinstance(turn, UserTurn) or (isinstance(turn, Turn) and turn.role == "user")
+    ]
 
 
 def _spot(document: Document) -> Spot:

@@ -10,9 +10,10 @@ from toolgrade._internal.json import canonical_json
 from toolgrade._internal.text import plural, printable, shorten, unique_labels
 from toolgrade.calls import ToolSpec
 from toolgrade.cases import AnyCase, Run
-from toolgrade.report.html.messages import MOST_CALLS, ImageViews, MessageView, messages_of, timeline
+from toolgrade.report.html.messages import MOST_CALLS, ImageViews, timeline
 from toolgrade.report.report import CaseResult
 from toolgrade.report.text.side_by_side import rows
+from toolgrade.report.text.transcript import MessageView, messages_of
 from toolgrade.result import FindingKind, MetricResult
 
 MOST_MESSAGES = 200
