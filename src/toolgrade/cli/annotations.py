@@ -13,6 +13,7 @@ import click
 from toolgrade._internal.json import json_text
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import plural, printable
+from toolgrade.cases import ConversationalTestCase
 from toolgrade.cli.io import exit_on_error
 from toolgrade.dataset import read_bytes, read_documents
 from toolgrade.report import CaseResult, Report
@@ -78,10 +79,17 @@ def _lines_in(file: str) -> dict[str, _FileLine]:
             text = read_bytes(file).decode("utf-8", "replace")
         line = document.line or _line_of_item(text, document.value)
         names = [document.value.get(key) for key in _NAMING_KEYS]
-        for name in (*names, document.place, f"{file} {document.place}"):
+        for name in (*names, _first_text(document.value), document.place, f"{file} {document.place}"):
             if isinstance(name, (str, int)):
                 places.setdefault(str(name), _FileLine(path, line))
     return places
+
+
+def _first_text(value: Mapping[str, Any]) -> object:
+    """Return the first text of the user in the turns of a golden or a conversation."""
+    turns = value.get("turns")
+    first = turns[0] if isinstance(turns, list) and turns else None
+    return first.get("content") if isinstance(first, Mapping) else first
 
 
 def _line_of_item(text: str, value: Mapping[str, Any]) -> int | None:
@@ -97,6 +105,8 @@ def _line_of_item(text: str, value: Mapping[str, Any]) -> int | None:
 def _line_of(case: CaseResult, places: Mapping[str, _FileLine]) -> _FileLine | None:
     """Return the place of a case: that of its line, or else that of its test."""
     names = [getattr(case.case, key, None) for key in ("id", "name", "input")]
+    if isinstance(case.case, ConversationalTestCase):
+        names += [exchange.question for exchange in case.case.exchanges[:1]]
     texts = [name for name in names if isinstance(name, str)]
     conversations = [text.rpartition(", turn ")[0] for text in texts]  # a turn has the place of its conversation
     for text in (*texts, *conversations):

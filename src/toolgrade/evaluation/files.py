@@ -775,10 +775,11 @@ def _stated_turns(golden: Golden, case: ConversationalTestCase) -> tuple[list[Tu
         turns += [_stating(Turn(role="user", content=one.content), [one]), _NO_ANSWER]
     note = ""
     if stated or count < len(starts):
-        fate = "not recorded" if stated else "not scored"
         expected = count + len(stated)
-        which = plural(abs(expected - len(starts)), "turn")
-        note = f"its golden has {plural(expected, 'turn')}, and the conversation {len(starts)}: the last {which} {fate}"
+        low, high = sorted((expected, len(starts)))
+        which = f"turn {high} was" if high == low + 1 else f"turns {low + 1} to {high} were"
+        note = f"its golden has {plural(expected, 'turn')}, and the conversation {len(starts)}"
+        note = f"{note}: {which} not {'recorded' if stated else 'scored'}"
     return turns, note if stated and not any(one.expected_tools for one in stated) else "", note
 
 

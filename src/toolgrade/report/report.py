@@ -19,7 +19,7 @@ from toolgrade._internal.lazy_imports import import_extra
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.options import require_one_of
 from toolgrade._internal.text import number_text, plural, printable, shorten
-from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase
+from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase, TestCase
 from toolgrade.errors import InvalidDataError
 from toolgrade.expect.plan import expected_names
 from toolgrade.redact import DEFAULT, Redactor
@@ -71,9 +71,12 @@ class CaseResult:
 
     @property
     def name(self) -> str:
-        """The case's id, else its name, else its position from 1 as `#3`; all rows of one golden share it."""
+        """The case's id, else its name, else its position from 1 as `#3`; all rows of one golden share it.
+
+        A conversation without an id and a name is called by its first question.
+        """
         names = case_names(self.case)
-        return names.get("id") or names.get("name") or f"#{self.cluster + 1}"
+        return names.get("id") or names.get("name") or _question_in(self.case) or f"#{self.cluster + 1}"
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -134,14 +137,28 @@ class CaseResult:
 
     def _tool_names(self) -> dict[str, Any] | None:
         """Return the names of the called tools, and of the expected ones of a list; a plan's are in the alignment."""
-        case = self.case
-        alignments = [result.alignment for result in self.own_results if result.alignment is not None]
-        if not alignments or not isinstance(case, (LLMTestCase, MLLMTestCase)):
+        case = one_case(self.case)
+        if case is None or not any(result.alignment for result in self.own_results):
             return None
         names: dict[str, Any] = {"called": [call.name for call in case.tools_called or ()]}
         if isinstance(case.expected_tools, list):
             names["expected"] = expected_names(case.expected_tools)
         return names
+
+
+def one_case(case: object) -> TestCase | None:
+    """Return the case whose calls an alignment counts: a conversation as one case; `None` for any other object."""
+    if isinstance(case, ConversationalTestCase):
+        with suppress(InvalidDataError):  # its expectations cannot be joined, so that nothing was aligned
+            return case.to_test_case()
+    return case if isinstance(case, (LLMTestCase, MLLMTestCase)) else None
+
+
+def _question_in(case: object) -> str:
+    """Return the beginning of the first question of a conversation, without secrets."""
+    questions = case.exchanges[:1] if isinstance(case, ConversationalTestCase) else []
+    text = " ".join(str(DEFAULT(questions[0].question or "")).split()) if questions else ""
+    return shorten(text, _LONGEST_QUESTION)
 
 
 def case_names(case: object) -> dict[str, str]:
@@ -171,6 +188,7 @@ def content_key(case: object) -> str | None:
 
 
 _KEY_DIGITS = 12
+_LONGEST_QUESTION = 60
 _LONGEST_ERROR = 300
 
 _FIGURES = (

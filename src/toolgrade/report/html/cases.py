@@ -7,13 +7,14 @@ from typing import Any
 from urllib.parse import quote
 
 from toolgrade._internal.json import canonical_json
-from toolgrade._internal.text import plural, printable, shorten, unique_labels
+from toolgrade._internal.text import number_text, plural, printable, shorten, unique_labels
 from toolgrade.calls import ToolSpec
 from toolgrade.cases import AnyCase, Run
 from toolgrade.report.html.messages import MOST_CALLS, ImageViews, timeline
 from toolgrade.report.report import CaseResult
+from toolgrade.report.text.phrases import Word
 from toolgrade.report.text.side_by_side import rows
-from toolgrade.report.text.transcript import MessageView, messages_of
+from toolgrade.report.text.transcript import MessageView, messages_of, turn_scores
 from toolgrade.result import FindingKind, MetricResult
 
 MOST_MESSAGES = 200
@@ -51,7 +52,7 @@ def case_view(
     has_dialogue = run is not None and bool(run.dialogue)
     messages = messages_of(case)
     listed = messages[:MOST_MESSAGES]
-    labels, links = _call_labels(messages, anchor)
+    links = _call_links(messages, anchor)
     if not has_dialogue:  # a judge sees the messages of a dialogue as one: its numbers are not those of the page
         links |= _numbered_links("m", f"{anchor}:", len(listed))
     tools = None
@@ -66,7 +67,7 @@ def case_view(
         "results": [_result_view(result, entry.case) for result in entry.own_results],
         "required_texts": _required_texts(case, entry),
         "links": links,
-        "labels": labels,
+        "turns": _turn_badges(entry.own_results),
         "messages": [(one, list(pictures.parts(one.content, f"message {at}"))) for at, one in enumerate(listed, 1)],
         "has_dialogue": has_dialogue,
         "more_turns": len(messages) - len(listed),
@@ -84,21 +85,24 @@ def _notes_beside(results: Sequence[MetricResult], run: Run) -> list[str]:
     return [text for text in run.notes if text not in repeated]
 
 
-def _call_labels(
-    messages: Sequence[MessageView], anchor: str
-) -> tuple[dict[tuple[int | None, int], str], dict[str, str]]:
-    """Return the label of each call by its turn and place, and the links of those that are on the page.
+def _call_links(messages: Sequence[MessageView], anchor: str) -> dict[str, str]:
+    """Return the links of the calls that are on the page.
 
     A judge names by such labels what its verdicts rest on: `c2`, and likewise `m1` and `t3`.
     """
-    labels: dict[tuple[int | None, int], str] = {}
-    links: dict[str, str] = {}
-    for number, message in enumerate(messages):
-        for place in range(len(message.calls)):
-            label = labels[message.turn, message.first + place] = f"c{len(labels) + 1}"
-            if number < MOST_MESSAGES and place < MOST_CALLS:
-                links[label] = f"{anchor}:{label}"
-    return labels, links
+    listed = [(message.first + 1, message.calls[:MOST_CALLS]) for message in messages[:MOST_MESSAGES]]
+    labels = [f"c{first + place}" for first, calls in listed for place in range(len(calls))]
+    return {label: f"{anchor}:{label}" for label in labels}
+
+
+def _turn_badges(results: Sequence[MetricResult]) -> dict[int | None, list[tuple[Word, str]]]:
+    """Return the scores of each turn of a conversation, by its number: their words, and the metrics with the scores."""
+    badges: dict[int | None, list[tuple[Word, str]]] = {}
+    for result in results:
+        for number, (word, score) in turn_scores(result).items():
+            name = f"{result.metric} " if len(results) > 1 else ""
+            badges.setdefault(number, []).append((word, printable(f"{name}{number_text(score)}")))
+    return badges
 
 
 def _numbered_links(kind: str, anchor: str, amount: int) -> dict[str, str]:

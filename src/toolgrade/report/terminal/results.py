@@ -29,12 +29,15 @@ from toolgrade.report.text.phrases import (
     worst_first,
 )
 from toolgrade.report.text.side_by_side import CallRow, Mark, rows
+from toolgrade.report.text.transcript import TurnView, turns_of
 from toolgrade.result import MetricResult
 from toolgrade.verdict import outcome_reason
 
 _LABEL = 72
 _REASON = 1000
 _ROWS = 60
+_TURNS = 20
+_TEXT = 300
 _FINDINGS = 10
 _WARNINGS = 5
 _MAX_FLAKY = 20
@@ -216,6 +219,12 @@ def _print_entry(screen: Screen, label: str, entry: Entry, *, full: bool = False
     reason = result.reason or phrases.score_text(result)
     screen.line(one_line(reason.split("\n", 1)[0], _REASON), indent=1)
     lines = rows(result, case.case)
+    turns = turns_of(result, case.case, lines)
+    if turns:
+        for turn in turns if full else turns[:_TURNS]:
+            _print_turn(screen, turn)
+        screen.more(len(turns) - _TURNS if not full else 0, "turns (the HTML report has all)")
+        return
     listed = lines if full else lines[:_ROWS]
     if listed:
         screen.print(_call_table(listed), indent=1)
@@ -224,6 +233,24 @@ def _print_entry(screen: Screen, label: str, entry: Entry, *, full: bool = False
         findings = result.findings if full else result.findings[:_FINDINGS]
         screen.lines(one_line(finding.message) for finding in findings)
         screen.more(len(result.findings) - len(findings), "(all of them are in the JSON report)")
+
+
+def _print_turn(screen: Screen, turn: TurnView) -> None:
+    """Print what the user said, the score of the turn with its calls and findings, and what the agent said."""
+    name = "in any turn" if turn.number is None else f"turn {turn.number}"
+    verdict = Text("" if turn.number is None else "not scored", style="dim")
+    if turn.word is not None:
+        text = WORD_TEXTS[turn.word]
+        text = text if turn.word == "passed" else text.upper()
+        verdict = Text(f"{text} {number_or_dash(turn.score)}", style=WORD_STYLES[turn.word])
+    screen.print(Text.assemble((name, "bold"), "  ", verdict), indent=1)
+    if turn.question:
+        screen.line(f"user: {one_line(redact(turn.question), _TEXT)}", indent=3)
+    if turn.rows:
+        screen.print(_call_table(turn.rows), indent=3)
+    screen.lines((one_line(text) for text in turn.findings), indent=3)
+    if turn.answer:
+        screen.line(f"agent: {one_line(redact(turn.answer), _TEXT)}", indent=3)
 
 
 def _call_table(lines: Sequence[CallRow]) -> Table:

@@ -19,7 +19,7 @@ from toolgrade.matching.alignment import Alignment
 from toolgrade.matching.json_compare import ABSENT
 from toolgrade.matching.value_text import text_of
 from toolgrade.report.comparison import CaseChange
-from toolgrade.report.report import CaseResult, Report
+from toolgrade.report.report import CaseResult, Report, one_case
 from toolgrade.report.text.phrases import entries_of, one_line
 from toolgrade.result import Finding, FindingKind
 
@@ -261,13 +261,14 @@ def tool_matrix(report: Report) -> Matrix | None:
 def _tool_pairs(case: CaseResult) -> Iterator[tuple[str, str]]:
     """Yield the names of the expected and the called tool of each call of a case; empty where there is none."""
     alignments = [result.alignment for result in case.own_results if result.alignment is not None]
-    if not alignments or not isinstance(case.case, (LLMTestCase, MLLMTestCase)):
+    compared = one_case(case.case)
+    if not alignments or compared is None:
         return
     alignment = max(alignments, key=lambda one: one.expected_count + one.called_count)
-    names = alignment.labels or expected_names(case.case.expected_tools)
+    names = alignment.labels or expected_names(compared.expected_tools)
     is_complete = names or alignment.called_count == len(alignment.unexpected)
-    if is_complete and case.case.tools_called is not None:  # else the case was read without its content
-        yield from _aligned_names(alignment, names, [call.name for call in case.case.tools_called])
+    if is_complete and compared.tools_called is not None:  # else the case was read without its content
+        yield from _aligned_names(alignment, names, [call.name for call in compared.tools_called])
 
 
 def _aligned_names(

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import Any, Literal, NamedTuple
 
 from toolgrade._internal.text import number_text
-from toolgrade.cases import AnyCase, LLMTestCase, MLLMTestCase
+from toolgrade.cases import AnyCase
 from toolgrade.expect.plan import expected_names
 from toolgrade.matching.alignment import Alignment, Pair
 from toolgrade.matching.argument_pattern import ValuePattern, fits
 from toolgrade.matching.json_compare import ABSENT, Difference, has_mark
 from toolgrade.matching.value_text import pair_text, value_text
+from toolgrade.report.report import one_case
 from toolgrade.report.text.phrases import one_line
 from toolgrade.result import MetricResult
 
@@ -35,6 +36,7 @@ class CallRow(NamedTuple):
         called_at: Position of the called one, likewise.
         called: Text of the right side.
         place: Of a detail: where in the call, such as `options.seats`, `stops[2]` or `output`; else empty.
+        turn: The turn of the user in a conversation, from 1.
     """
 
     mark: Mark
@@ -43,6 +45,7 @@ class CallRow(NamedTuple):
     called_at: str
     called: str
     place: str = ""
+    turn: int | None = None
 
     @property
     def values(self) -> tuple[str, str]:
@@ -60,10 +63,14 @@ def rows(result: MetricResult, case: AnyCase, *, nested: bool = False, longest: 
     although scores take them whole; values are cut to `longest` characters.
     """
     alignment = result.alignment
-    if alignment is None or not isinstance(case, (LLMTestCase, MLLMTestCase)):
+    compared = None if alignment is None else one_case(case)
+    if alignment is None or compared is None:
         return []
-    expected = _names(result, "expected", alignment.labels or expected_names(case.expected_tools))
-    called = _names(result, "called", [call.name for call in case.tools_called or []])
+    calls = compared.tools_called or []
+    turns = {f"c{index + 1}": call.turn for index, call in enumerate(calls)}
+    turns |= {f"e{one.expected + 1}": one.turn for one in result.findings if one.expected is not None}
+    expected = _names(result, "expected", alignment.labels or expected_names(compared.expected_tools))
+    called = _names(result, "called", [call.name for call in calls])
     groups = {
         index: [CallRow("missing", str(index + 1), expected[index], "", "(not called)")] for index in alignment.missing
     }
@@ -73,8 +80,13 @@ def rows(result: MetricResult, case: AnyCase, *, nested: bool = False, longest: 
         left, right = expected[pair.expected], called[pair.called] + notes
         details = _details(pair, nested=nested, longest=longest)
         groups[pair.expected] = [CallRow(mark, str(pair.expected + 1), left, str(pair.called + 1), right), *details]
-    lines = [row for _, group in sorted(groups.items()) for row in group]
-    return [*lines, *_unexpected_rows(alignment, called)]
+    lines: list[CallRow] = []
+    turn: int | None = None
+    for row in chain(*(group for _, group in sorted(groups.items())), _unexpected_rows(alignment, called)):
+        if row.mark != "detail":  # details have the turn of the row above them
+            turn = turns.get(f"c{row.called_at}" if row.called_at else f"e{row.expected_at}")
+        lines.append(row._replace(turn=turn))
+    return lines
 
 
 def _unexpected_rows(alignment: Alignment, called: Mapping[int, str]) -> Iterator[CallRow]:

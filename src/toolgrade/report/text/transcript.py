@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,14 +17,17 @@ from toolgrade.cases import (
     Turn,
     input_with_images,
 )
+from toolgrade.report.text.phrases import Word
+from toolgrade.report.text.side_by_side import CallRow
+from toolgrade.result import TOLERANCE, MetricResult, ResultStatus
 
 Content: TypeAlias = "str | list[str | MLLMImage] | None"
 
 
 class MessageView(NamedTuple):
-    """A message with its calls; `turn` is its position, `None` in a case without turns.
+    """A message with its calls; `turn` is the turn of the user, from 1, `None` in a case without turns.
 
-    `first` is the position of its first call among the calls of the case, or of its turn.
+    `first` is the position of its first call among the calls of the case.
     """
 
     turn: int | None
@@ -38,16 +41,64 @@ class MessageView(NamedTuple):
 def messages_of(case: object) -> list[MessageView]:
     """Return the messages of a case; those of a case without turns are its input, and its answer with all calls."""
     if isinstance(case, ConversationalTestCase):
-        return [
-            MessageView(index, turn.role, turn.content, turn.tools_called or (), turn.metadata)
-            for index, turn in enumerate(case.turns)
-        ]
+        return list(_messages_in(case.turns))
     if isinstance(case, (LLMTestCase, MLLMTestCase)):
         if case.run is not None and case.run.dialogue:
             return _dialogue(case, case.run.dialogue)
         answer = MessageView(None, "assistant", case.actual_output, case.tools_called or ())
         return [MessageView(None, "user", input_with_images(case)), answer]
     return []
+
+
+def _messages_in(turns: Sequence[Turn]) -> Iterator[MessageView]:
+    number = first = 0
+    for at, turn in enumerate(turns):
+        number += turn.role == "user" and (at == 0 or turns[at - 1].role != "user")
+        calls = turn.tools_called or ()
+        yield MessageView(number or 1, turn.role, turn.content, calls, turn.metadata, first)
+        first += len(calls)
+
+
+class TurnView(NamedTuple):
+    """A turn of a conversation in one result: its texts, its score if it has one, its calls and its findings."""
+
+    number: int | None
+    """From 1; `None` for what belongs to no turn."""
+    question: str
+    answer: str
+    word: Word | None
+    score: float | None
+    rows: Sequence[CallRow]
+    findings: Sequence[str]
+
+
+def turns_of(result: MetricResult, case: object, rows: Sequence[CallRow]) -> list[TurnView]:
+    """Return the turns of a conversation; none of any other case. `rows` are all calls side by side."""
+    if not isinstance(case, ConversationalTestCase) or result.status is not ResultStatus.SCORED:
+        return []
+    texts: dict[int | None, tuple[str, str]] = {}
+    texts |= {one.number: (one.question or "", one.answer or "") for one in case.exchanges}
+    findings = [(one.turn, one.message) for one in result.findings if result.alignment is None]
+    scores = turn_scores(result)
+    views: list[TurnView] = []
+    for number in (*texts, None):
+        own = [row for row in rows if (row.turn if row.turn in texts else None) == number]
+        messages = [message for turn, message in findings if (turn if turn in texts else None) == number]
+        word, score = scores.get(number, (None, None))
+        if number is not None or own or messages:
+            views.append(TurnView(number, *texts.get(number, ("", "")), word, score, own, messages))
+    return views
+
+
+def turn_scores(result: MetricResult) -> dict[int | None, tuple[Word, float]]:
+    """Return whether each turn of a conversation passes by itself, and its score, by its number."""
+    parts = {name.removeprefix("turn "): score for name, score in result.parts.items() if name.startswith("turn ")}
+    least = result.threshold - TOLERANCE
+    return {
+        int(number): ("passed" if score >= least else "failed", score)
+        for number, score in parts.items()
+        if number.isdecimal()
+    }
 
 
 def _dialogue(case: TestCase, dialogue: Sequence[Turn]) -> list[MessageView]:
