@@ -126,7 +126,7 @@ def judged_result(metric: str = "tool_use") -> MetricResult:
         threshold=0.8,
         reason="min(selection 0.75, arguments 0.5) = 0.5 (failed at 0.8).",
         parts={"selection": 0.75, "arguments": 0.5},
-        units=(UnitResult(index=0, turns=(0, 1), selection=0.75, arguments=0.5, questions=questions),),
+        units=(UnitResult(index=0, turn=1, selection=0.75, arguments=0.5, questions=questions),),
         judge={"model": "judge-1", "prompts": "3", "samples": "5"},
         usage={"requests": 3, "input_tokens": 4310},
         cost=0.0123,
@@ -398,7 +398,7 @@ def hostile_results(text: str, metric: str) -> list[MetricResult]:
         findings=(finding,),
         parts={text: 0.25},
         warnings=(text,),
-        units=(UnitResult(index=0, turns=(0, 1), questions=(judged, replace(judged, decision="no", turn=1))),),
+        units=(UnitResult(index=0, turn=1, questions=(judged, replace(judged, decision="no", turn=1))),),
         judge={"model": text, text: text},
         usage={text: 3},
     )

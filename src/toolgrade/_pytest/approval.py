@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from toolgrade._internal.json import MARK, json_path
 from toolgrade.calls import CallStatus, ToolCall
-from toolgrade.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase, Run, TestCase
+from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase, Run, TestCase
+from toolgrade.dataset import ANSWERS, Golden
 from toolgrade.errors import ConfigurationError, InvalidDataError, MissingFieldError
 from toolgrade.expect.plan import Alternatives, Expect, Expectation, Forbid, Plan, name_text
 from toolgrade.expect.value_matchers import Ignore
@@ -21,26 +22,24 @@ from toolgrade.metrics.call_filter import UNDONE
 from toolgrade.metrics.called_tools import call_text, outcome_text, status_of
 from toolgrade.metrics.plan_variants import variants_of
 from toolgrade.redact import Redactor
+from toolgrade.user_turns import UserTurn
 from toolgrade.verdict import run_end
 
 
-def case_of(measured: object) -> TestCase:
-    """Return the case of a run, a case or a list of calls.
+def case_of(measured: object) -> AnyCase:
+    """Return the case of a run, a case or conversation, or a list of calls.
 
     Raises:
         ConfigurationError: The argument is none of these.
     """
-    if isinstance(measured, (LLMTestCase, MLLMTestCase)):
+    if isinstance(measured, (LLMTestCase, MLLMTestCase, ConversationalTestCase)):
         return measured
     if isinstance(measured, Run):
         return measured.to_test_case()
     if isinstance(measured, (list, tuple)) and all(isinstance(call, ToolCall) for call in measured):
         return LLMTestCase(tools_called=list(measured))
-    hint = ""
-    if isinstance(measured, ConversationalTestCase):
-        hint = "; pass the case of a turn"
-    elif callable(measured):  # `recorder.run`, which is a method of some recorders
-        hint = "; pass a recorded run, such as recorder.last_run"
+    # `recorder.run` is a method of some recorders.
+    hint = "; pass a recorded run, such as recorder.last_run" if callable(measured) else ""
     kind = type(measured).__name__
     raise ConfigurationError(f"expected a Run, a case or a list of ToolCall, got {kind}{hint}")
 
@@ -98,6 +97,55 @@ def approve(case: TestCase, redactor: Redactor, old: list[ToolCall] | Expectatio
     ]
     case = case.model_copy(update={"tools_called": compared, "expected_tools": old})
     return Approved(_updated(case, old, notes), notes)
+
+
+def approve_conversation(
+    case: ConversationalTestCase, redactor: Redactor, old: Golden | None = None
+) -> tuple[Golden, list[str]]:
+    """Return the golden whose turns expect the calls of a conversation, without secrets, and notes.
+
+    An old golden stays, with what the calls changed: of each turn that states its calls, or of the whole conversation
+    if that states them.
+
+    Raises:
+        MissingFieldError: See `approve`.
+        InvalidDataError: As by `approve`; the message names the turn. Or the old golden has another number of turns.
+    """
+    if case.user_error is not None:
+        raise InvalidDataError(f"the user spoilt the conversation, which is not approved ({case.user_error})")
+    if old is not None and (old.expected_tools is not None or not old.turns):
+        whole = approve(case.to_test_case(), redactor, old.expected_tools)
+        return old.model_copy(update={"expected_tools": whole.expected}), whole.notes
+    golden = _bare_golden(case, redactor) if old is None else old
+    items: list[Any] = [*(golden.turns or ())]
+    stating = {place: item for place, item in enumerate(items) if isinstance(item, UserTurn)}
+    turns = case.to_test_cases()
+    if not len(turns) == len(stating) == len(case.exchanges):
+        answered = f"{len(turns)} of {len(case.exchanges)} turns were answered"
+        raise InvalidDataError(f"{answered}, and its golden has {len(stating)}; run the whole conversation again")
+    states_nothing = all(item.expected_tools is None for item in stating.values())
+    notes: list[str] = []
+    for number, (turn, (place, item)) in enumerate(zip(turns, stating.items(), strict=True), 1):
+        if states_nothing or item.expected_tools is not None:
+            try:
+                expected, more = approve(turn, redactor, item.expected_tools)
+            except (InvalidDataError, MissingFieldError) as error:
+                raise type(error)(f"turn {number}: {error}") from None
+            items[place] = item.model_copy(update={"expected_tools": expected})
+            notes += [f"turn {number}: {note}" for note in more]
+    return golden.model_copy(update={"turns": items}), notes
+
+
+def _bare_golden(case: ConversationalTestCase, redactor: Redactor) -> Golden:
+    """Return the golden of a conversation without expected calls and secrets."""
+    items: list[Any] = []
+    for exchange in case.exchanges:
+        items.append(exchange.question or "")
+        items += [answer for turn in exchange.questions for answer in turn.metadata.get(ANSWERS, [])]
+    fields = {name: getattr(case, name) for name in ("id", "available_tools", "tags")}
+    fields["metadata"] = {name: value for name, value in case.metadata.items() if name != "warnings"}
+    fields["ends"] = "interrupted" if run_end(case)[0] == "interrupted" else None
+    return redactor.model(Golden(turns=items, **{name: value for name, value in fields.items() if value}))
 
 
 def _run_problems(case: TestCase) -> list[str]:

@@ -7,16 +7,17 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from toolgrade._internal.atomic_files import atomic_write
 from toolgrade._internal.json import parse_json
-from toolgrade._pytest.approval import approve, case_of, written_calls
+from toolgrade._pytest.approval import approve, approve_conversation, case_of, written_calls
 from toolgrade.agents import DEFAULT_CONCURRENCY, AgentCallable, Goldens
 from toolgrade.calls import ToolCall
-from toolgrade.cases import AnyCase, LLMTestCase, Run, TestCase
-from toolgrade.dataset import without_schema
+from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, Run, TestCase
+from toolgrade.dataset import Golden, read_golden, without_schema
 from toolgrade.errors import InvalidDataError, NothingRecordedError
+from toolgrade.evaluation.files import stated_turns
 from toolgrade.evaluation.run import evaluate, evaluate_async, passed_results
 from toolgrade.expect.plan import Expectation
 from toolgrade.metrics import MetricLike, ToolCorrectnessMetric
@@ -194,7 +195,7 @@ class GoldenChecks:
 
     def __call__(
         self,
-        measured: Run | TestCase | Sequence[ToolCall],
+        measured: Run | AnyCase | Sequence[ToolCall],
         metrics: Sequence[MetricLike] | None = None,
         *,
         name: str | None = None,
@@ -203,7 +204,7 @@ class GoldenChecks:
         """Compare with the golden, or record it if there is none.
 
         Args:
-            measured: A run, a case, or a list of calls. The expectations of a case are ignored.
+            measured: A run, a case or conversation, or a list of calls. The expectations of a case are ignored.
             metrics: Metrics that compare; by default one that only the same calls with the same arguments in the same
                 order pass.
             name: Name of the golden, if a test has several; by default they are numbered.
@@ -212,10 +213,11 @@ class GoldenChecks:
         Raises:
             MetricAssertionError: The calls differ from the golden.
             NothingRecordedError: There is no golden, and `CI` is set, so none is recorded.
-            InvalidDataError: The golden cannot be read, or the run to record is no model for later ones: it did not end
-                well, arguments are broken or unknown, or the calls break the rules of the plan to update.
+            InvalidDataError: The golden cannot be read or has another number of turns, or the run to record is no model
+                for later ones: it did not end well, arguments are broken or unknown, or the calls break the rules of
+                the plan to update.
             MissingFieldError: The case has no `tools_called`.
-            ConfigurationError: `measured` is not a run, a case or a list of calls, or there is no metric.
+            ConfigurationError: `measured` is not a run, case, conversation or list of calls, or there is no metric.
         """
         __tracebackhide__ = True
         case = case_of(measured)
@@ -240,16 +242,10 @@ class GoldenChecks:
             name = str(self._count) if self._count > 1 else ""
         return self._place.folder / f"{self._place.stem}{'.' if name else ''}{file_name(name)}.json"
 
-    def _write(self, file: Path, label: str, case: TestCase, redactor: Redactor, *, difference: str = "") -> None:
+    def _write(self, file: Path, label: str, case: AnyCase, redactor: Redactor, *, difference: str = "") -> None:
         """Record the golden of a case; with a difference, update it, so that matchers which still match stay."""
-        old: list[ToolCall] | Expectation | None = None
-        if difference:
-            with suppress(InvalidDataError):  # a golden that cannot be read is replaced, and the difference says why
-                old = _with_expectations(case, file, label).expected_tools
-        expected, notes = approve(case, redactor, old)
-        question = LLMTestCase(input=case.input) if isinstance(case.input, str) else LLMTestCase()
-        update = {"expected_tools": expected} | ({"ends": "interrupted"} if run_end(case)[0] == "interrupted" else {})
-        golden = redactor.model(question).model_copy(update=update)
+        golden: LLMTestCase | Golden
+        golden, notes = _approved(case, redactor, file if difference else None, label)
         file.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(file) as draft:
             draft.write_text(golden.to_json(indent=2) + "\n", encoding="utf-8", newline="\n")
@@ -290,19 +286,58 @@ def failure_text(report: Report) -> str:
     return problem or one_line(f"{result.metric}: {result.reason or score_text(result)}")
 
 
-def _with_expectations(case: TestCase, file: Path, label: str) -> TestCase:
-    """Return the case with the expectations of its golden."""
+def _approved(
+    case: AnyCase, redactor: Redactor, file: Path | None, label: str
+) -> tuple[LLMTestCase | Golden, list[str]]:
+    """Return the golden of a case, and notes; with a file, matchers of the golden in it stay that still match.
+
+    A golden that cannot be read, or has another number of turns, is replaced; the difference says why.
+    """
+    if isinstance(case, ConversationalTestCase):
+        former = None
+        if file is not None:
+            with suppress(InvalidDataError):
+                _with_expectations(case, file, label)
+                former = _golden_in(file, label)
+        return approve_conversation(case, redactor, former)
+    old: list[ToolCall] | Expectation | None = None
+    if file is not None:
+        with suppress(InvalidDataError):
+            old = cast("TestCase", _with_expectations(case, file, label)).expected_tools
+    expected, notes = approve(case, redactor, old)
+    question = LLMTestCase(input=case.input) if isinstance(case.input, str) else LLMTestCase()
+    update = {"expected_tools": expected} | ({"ends": "interrupted"} if run_end(case)[0] == "interrupted" else {})
+    return redactor.model(question).model_copy(update=update), notes
+
+
+def _golden_in(file: Path, label: str) -> Golden:
     try:
-        golden = LLMTestCase.model_validate(without_schema(parse_json(file.read_bytes())))
+        return read_golden(parse_json(file.read_bytes()))
     except InvalidDataError as error:
         raise InvalidDataError(f"the golden {label} cannot be read: {error}", error.problems) from None
-    if golden.expected_tools is None:
+
+
+def _with_expectations(case: AnyCase, file: Path, label: str) -> AnyCase:
+    """Return the case with the expectations of its golden."""
+    if isinstance(case, ConversationalTestCase):
+        golden = _golden_in(file, label)
+        turns, _, note = stated_turns(golden, ConversationalTestCase.from_json(case.to_json()))
+        if note or not golden.turns:
+            raise InvalidDataError(f"the golden {label} is of another conversation: {note or 'it has no turns'}")
+        stated = ("expected_tools", "expected_output", "required_texts")
+        update = {"turns": turns, **{name: getattr(golden, name) for name in stated}}
+        return case.model_copy(update={**update, "ends": golden.ends or case.ends})
+    try:
+        single = LLMTestCase.model_validate(without_schema(parse_json(file.read_bytes())))
+    except InvalidDataError as error:
+        raise InvalidDataError(f"the golden {label} cannot be read: {error}", error.problems) from None
+    if single.expected_tools is None:
         raise InvalidDataError(f"the golden {label} has no expected_tools; write [] if no call is expected")
-    update = {"tools_called": written_calls(case), "expected_tools": golden.expected_tools, "ends": golden.ends}
-    return case.model_copy(update=update if golden.ends else {**update, "ends": case.ends})
+    calls = {"tools_called": written_calls(case), "expected_tools": single.expected_tools}
+    return case.model_copy(update={**calls, "ends": single.ends or case.ends})
 
 
-def _difference(case: TestCase, file: Path, label: str, metrics: Sequence[MetricLike]) -> str:
+def _difference(case: AnyCase, file: Path, label: str, metrics: Sequence[MetricLike]) -> str:
     """Return how a case differs from its golden; empty if every metric passes."""
     try:
         expecting = _with_expectations(case, file, label)

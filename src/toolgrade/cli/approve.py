@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from toolgrade._internal.json import short_repr
+from toolgrade._internal.model import set_fields
 from toolgrade._internal.text import join_first, plural, printable
 from toolgrade._pytest.approval import approve as approved
+from toolgrade._pytest.approval import approve_conversation
 from toolgrade.cases import AnyCase, ConversationalTestCase
 from toolgrade.cli.help import command
 from toolgrade.cli.inputs import read_input
@@ -21,7 +23,7 @@ from toolgrade.cli.io import exit_on_error, has_bad_lines, stop, warn
 from toolgrade.cli.options import OutputPath, allow_nan_option, reject_option, source_argument
 from toolgrade.dataset import Golden, read_goldens, write_cases
 from toolgrade.errors import InvalidDataError, MissingFieldError
-from toolgrade.inputs import Reading
+from toolgrade.inputs import Reading, as_conversation, join_runs
 from toolgrade.redact import DEFAULT
 from toolgrade.verdict import run_end
 
@@ -46,7 +48,8 @@ _COLOURS = {"+": "green", "-": "red"}
 def approve(*, file: str, target: str, update: bool, yes: bool, reject_bad_lines: bool, allow_nan: bool) -> None:
     """Turn recorded cases or runs into goldens that expect the calls they made.
 
-    FILE is a file that `toolgrade score` reads; its expectations are ignored. Equal runs become one golden. Secrets are
+    FILE is a file that `toolgrade score` reads; its expectations are ignored. A conversation, also one of several runs,
+    becomes a golden with turns, each of which expects its calls. Equal runs become one golden. Secrets are
     removed, and match any value later. A run that waits for a person must do so later, too. A case is left out, with
     the reason, if its run did not end well, if it lacks its input or its calls, if arguments of a call are broken or
     were not recorded, or if another case has the same id, or the same input without an id, and other calls.
@@ -57,7 +60,8 @@ def approve(*, file: str, target: str, update: bool, yes: bool, reject_bad_lines
     line or FILE is wrong or no golden is left; nothing is written then.
     """
     with exit_on_error(file, "nothing was written") as caught:
-        cases = read_input(file, Reading(allow_nan=allow_nan), reject_bad_lines=reject_bad_lines)
+        how = Reading(unit="any", allow_nan=allow_nan)
+        cases = join_runs(read_input(file, how, reject_bad_lines=reject_bad_lines))
     from toolgrade.evaluation.files import GoldenSet  # noqa: PLC0415 - not loaded for --help
 
     with exit_on_error(target, "nothing was written"):
@@ -90,7 +94,14 @@ class _Draft(NamedTuple):
         """What no two goldens share."""
         if self.place is not None:
             return "golden", self.place
-        return ("id", self.golden.id) if self.golden.id else ("input", self.golden.question)
+        return ("id", self.golden.id) if self.golden.id else ("input", _text_of(self.golden))
+
+
+def _text_of(golden: Golden) -> str:
+    """Return all that the user says."""
+    from toolgrade.evaluation.files import texts_of  # noqa: PLC0415 - not loaded for --help
+
+    return "\n".join(texts_of(golden))
 
 
 def _goldens_in(target: str, *, allow_nan: bool) -> list[Golden]:
@@ -119,11 +130,17 @@ def _leave_out(label: str, reason: str) -> None:
 
 def _draft(label: str, case: AnyCase, goldens: GoldenSet | None) -> tuple[_Draft, list[str]]:
     """Return the golden that expects the calls of a case, without secrets, and notes on it."""
-    if isinstance(case, ConversationalTestCase) or not isinstance(case.input, str):
-        raise MissingFieldError("the input of the case must be text, which a golden needs")
+    run = getattr(case, "run", None)
+    if run is not None and run.dialogue:
+        case = as_conversation(case)
     place = None if goldens is None else goldens.join(case).golden
-    if goldens is not None and place is not None:
-        old = goldens.goldens[place]
+    old = None if goldens is None or place is None else goldens.goldens[place]
+    if isinstance(case, ConversationalTestCase):
+        golden, notes = approve_conversation(case, DEFAULT, old)
+        return _Draft(label, golden, place), notes
+    if not isinstance(case.input, str):
+        raise MissingFieldError("the input of the case must be text, which a golden needs")
+    if old is not None:
         expected, notes = approved(case, DEFAULT, old.expected_tools)
         return _Draft(label, old.model_copy(update={"expected_tools": expected}), place), notes
     expected, notes = approved(case, DEFAULT)
@@ -141,8 +158,9 @@ def _without_conflicts(drafts: Sequence[_Draft]) -> list[_Draft]:
     groups: dict[tuple[int | None, str, str], list[_Draft]] = {}
     for draft in drafts:
         golden = draft.golden
-        content = Golden(input=golden.input, expected_tools=golden.expected_tools, ends=golden.ends).to_json()
-        groups.setdefault((draft.place, draft.golden.question, content), []).append(draft)
+        labels = {"id", "available_tools", "tags", "metadata"}
+        content = Golden(**{name: value for name, value in set_fields(golden).items() if name not in labels}).to_json()
+        groups.setdefault((draft.place, _text_of(golden), content), []).append(draft)
     owners: defaultdict[object, set[int]] = defaultdict(set)
     for number, group in enumerate(groups.values()):
         for draft in group:
@@ -164,7 +182,7 @@ def _shared_inputs(goldens: Sequence[Golden]) -> Iterator[str]:
     """Yield a warning for each input that several goldens have, which a run can only find by id."""
     by_input: defaultdict[str, list[str]] = defaultdict(list)
     for golden in goldens:
-        by_input[golden.question].append(golden.id or "one without an id")
+        by_input[_text_of(golden)].append(golden.id or "one without an id")
     for text, ids in by_input.items():
         if len(ids) > 1:
             listed = join_first(ids, 5)
@@ -197,7 +215,7 @@ def _confirm(name: str, *, can_ask: bool) -> None:
 
 def _difference(old: Sequence[Golden], new: Sequence[Golden]) -> Iterator[str]:
     """Yield the lines of a unified difference, golden by golden."""
-    before, after = ({golden.id or golden.question: golden for golden in goldens} for goldens in (old, new))
+    before, after = ({golden.id or _text_of(golden): golden for golden in goldens} for goldens in (old, new))
     for key in {**before, **after}:
         left, right = (
             DEFAULT.model(goldens[key]).to_json(indent=2).splitlines() if key in goldens else []

@@ -699,7 +699,7 @@ class GoldenSet:
             update["tags"] = [*dict.fromkeys([*golden.tags, *case.tags])]
         misfit = ""
         if isinstance(case, ConversationalTestCase) and golden.turns:
-            update["turns"], misfit, note = _stated_turns(golden, case)
+            update["turns"], misfit, note = stated_turns(golden, case)
             if note:
                 metadata = update.get("metadata", case.metadata)
                 update["metadata"] = {**metadata, "warnings": [*_texts(metadata.get("warnings")), note]}
@@ -712,10 +712,10 @@ class GoldenSet:
         for key in (case.id, case.name):
             if key and key in self._by_id:
                 return self._by_id[key]
-        texts = _texts_of(case)
+        texts = texts_of(case)
         places = self._by_input.get(texts[0], []) if texts and texts[0] else []
         if len(places) > 1:
-            places = [place for place in places if _texts_of(self.goldens[place]) == texts] or places
+            places = [place for place in places if texts_of(self.goldens[place]) == texts] or places
         if len(places) > 1:
             ids = [repr(self.goldens[place].id or f"#{place + 1}") for place in places]
             raise InvalidDataError(
@@ -744,7 +744,7 @@ class GoldenSet:
         return [*ambiguous[:_NAMED], *filter(None, texts)]
 
 
-def _texts_of(one: AnyCase | Golden) -> list[str]:
+def texts_of(one: AnyCase | Golden) -> list[str]:
     """Return what the user says."""
     if isinstance(one, Golden) and one.turns:
         return [item.content for item in one.turns if isinstance(item, UserTurn)]
@@ -755,7 +755,7 @@ def _texts_of(one: AnyCase | Golden) -> list[str]:
     return [question] if isinstance(question, str) else []
 
 
-def _stated_turns(golden: Golden, case: ConversationalTestCase) -> tuple[list[Turn], str, str]:
+def stated_turns(golden: Golden, case: ConversationalTestCase) -> tuple[list[Turn], str, str]:
     """Return the turns of a conversation with what those of its golden state, why it is a misfit, and a note on it.
 
     A text that answers a run that waits belongs to the turn before it.

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 from pydantic import BaseModel
 
 from toolgrade._internal.json import MARK, REDACTED
-from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase, TestCase
+from toolgrade.cases import AnyCase, ConversationalTestCase, TestCase
 from toolgrade.expect import Alternatives, Plan
 from toolgrade.expect.json_form import expectation_json, read_value
 from toolgrade.matching.alignment import Alignment, Pair
@@ -21,7 +21,7 @@ from toolgrade.matching.argument_pattern import is_pattern
 from toolgrade.matching.json_compare import ABSENT, Difference, has_mark
 from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.report.comparison import CaseChange, CaseGap, CaseLoss, Comparison, MetricComparison
-from toolgrade.report.report import CaseResult, MetricSummary, Report, case_names
+from toolgrade.report.report import CaseResult, MetricSummary, Report, case_names, one_case
 from toolgrade.report.text.phrases import Entry
 from toolgrade.result import Finding, MetricResult, QuestionResult, UnitResult, redacted_value
 from toolgrade.verdict import Verdict, WrongEnd
@@ -78,14 +78,16 @@ def redact_content(case: object, redactor: Redactor) -> tuple[AnyCase, Any]:
 
     An object that is not a case has no content: it becomes an empty conversation.
     """
-    if not isinstance(case, (LLMTestCase, MLLMTestCase)):
+    compared = one_case(case)
+    if compared is None:
         return redactor.model(case) if isinstance(case, ConversationalTestCase) else _NO_CONTENT, None
-    expected: Any = case.expected_tools
+    expected: Any = compared.expected_tools
     if isinstance(expected, (Plan, Alternatives)):
         expected = _in_words(redactor(expectation_json(expected)))
     elif expected is not None:
         expected = redactor([call.to_dict() for call in expected])
-    return redactor.model(_without_repeated_calls(case)), expected
+    content = case if isinstance(case, ConversationalTestCase) else _without_repeated_calls(compared)
+    return redactor.model(content), expected
 
 
 def _in_words(value: Any) -> Any:  # noqa: ANN401 - a JSON value

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from toolgrade._internal.json import canonical_json
 from toolgrade._internal.text import number_text, plural, printable, shorten, unique_labels
 from toolgrade.calls import ToolSpec
-from toolgrade.cases import AnyCase, Run
+from toolgrade.cases import AnyCase, ConversationalTestCase, Run
 from toolgrade.report.html.messages import MOST_CALLS, ImageViews, timeline
 from toolgrade.report.report import CaseResult
 from toolgrade.report.text.phrases import Word
@@ -139,7 +139,9 @@ def case_anchors(cases: Sequence[CaseResult]) -> dict[int, str]:
 
 def _required_texts(case: AnyCase, entry: CaseResult) -> list[tuple[str, bool | None]]:
     """Return the texts that the agent must say, and whether it did; `None` if no metric looked for them."""
-    required: list[str] = getattr(case, "required_texts", [])
+    required: list[str] = [*getattr(case, "required_texts", [])]
+    if isinstance(case, ConversationalTestCase):
+        required += [text for exchange in case.exchanges for text in exchange.required_texts]
     looked = any("required_texts" in result.parts for result in entry.own_results)
     findings = [finding for result in entry.own_results for finding in result.findings]
     missing = {str(one.expected_value) for one in findings if one.kind == "missing_text"}
