@@ -216,9 +216,9 @@ def test_goldens_are_read_from_their_file(tmp_path: Path) -> None:
     assert [(problem.line, problem.path) for problem in raised.value.problems] == [(1, "$"), (2, "$")]
 
 
-def test_a_golden_without_expectations_cannot_be_scored_yet() -> None:
+def test_a_golden_that_states_something_else_cannot_be_scored() -> None:
     """`[]` means that no call is expected; a missing field is unknown."""
-    (case,) = evaluate(goldens=[Golden(input="q")], agent=looks_up, metrics=[METRIC]).cases
+    (case,) = evaluate(goldens=[Golden(input="q", required_texts=["a"])], agent=looks_up, metrics=[METRIC]).cases
 
     assert "needs expected_tools" in str(case.results[0].error)
 

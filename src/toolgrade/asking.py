@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from toolgrade._internal.json import json_text
 from toolgrade._internal.model import drop_none, set_fields
 from toolgrade._internal.sync_bridge import GRACE, call
 from toolgrade._internal.text import error_text
 from toolgrade.agents import AgentCallable, Conversation
-from toolgrade.calls import ToolCall
 from toolgrade.capture.conversations import conversation as conversation_of
+from toolgrade.capture.conversations import joined
 from toolgrade.cases import ConversationalTestCase, LLMTestCase, Run, RunStatus, Turn
 from toolgrade.dataset import ANSWERS, Golden
 from toolgrade.errors import ConfigurationError, ToolgradeError
-from toolgrade.judge.cost import add_usage
 from toolgrade.report.text.phrases import USER_MODEL
 from toolgrade.user_turns import Approve, Reject, SimulatedUser, TurnItem, UserFunction, UserInput, UserTurn, item_json
 
@@ -124,7 +121,7 @@ class _Talk:
         if waiting is None:
             self._turns.append(_SpokenTurn(cast("UserTurn", said), run))
         else:
-            waiting.run = _whole_turn(waiting.run, run)
+            waiting.run = joined(waiting.run, run, goes_on=True) or run
             waiting.answers += (content,)
             if isinstance(said, UserTurn):
                 waiting.said = _with_expectations(waiting.said, said)
@@ -228,31 +225,6 @@ def _agent_turn(run: Run) -> Turn:
 def _has_unknown_calls(run: Run) -> bool:
     """Return whether the calls of a run are unknown, which differs from no calls."""
     return run.status is not RunStatus.OK and "calls" not in run.model_fields_set
-
-
-def _whole_turn(earlier: Run, later: Run) -> Run:
-    """Return the run of a turn that went on after an answer, also if the agent returned only what followed."""
-    left = Counter(map(_identity, later.calls))
-    missing: list[ToolCall] = []
-    for one in earlier.calls:
-        left[_identity(one)] -= 1
-        if left[_identity(one)] < 0:
-            missing.append(one)
-    if not missing:
-        return later
-    moved = {
-        "handoffs": [
-            one.model_copy(update={"call": None if one.call is None else one.call + len(missing)})
-            for one in later.handoffs
-        ],
-        "failed_handoffs": [place + len(missing) for place in later.failed_handoffs],
-        "usage": add_usage(earlier.usage or {}, later.usage or {}) or None,
-    }
-    return later.model_copy(update={"calls": [*missing, *later.calls], **moved})
-
-
-def _identity(one: ToolCall) -> object:
-    return one.id or (one.name, json_text(one.input_parameters))
 
 
 async def _run_agent(

@@ -229,7 +229,7 @@ def _raises(_case: ConversationalTestCase) -> str:
         (lambda _: " ", "in turn 1, the user said nothing"),
         (lambda _: None, "in turn 1, the user said nothing"),
         (lambda _: Reject(), "in turn 1, the user returned Reject(), but the agent does not wait for a person"),
-        (lambda case: "a" if not case.turns else Approve(), "in turn 2, the user returned Approve(), but the agent does"),
+        (lambda case: "a" if not case.turns else Approve(), "in turn 2, the user returned Approve(), but the agent"),
         (lambda _: "again", "in turn 201, the user did not stop after 200 texts; return None at the end"),
     ],
 )
@@ -286,7 +286,7 @@ def test_a_user_that_is_late() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"goldens": [Golden(id="r", user=SimulatedUser(goal="a refund"))]}, "the golden 'r' has a SimulatedUser; pass"),
+        ({"goldens": [Golden(id="r", user=SimulatedUser(goal="a refund"))]}, "the golden 'r' has a SimulatedUser"),
         (
             {"goldens": [Golden(user=SimulatedUser(goal="a refund"))], "user_model": 3},
             "a judge must be the name of a model",

@@ -154,6 +154,8 @@ def joined(earlier: Run, later: Run, *, goes_on: bool = False) -> Run | None:
     if earlier.run_id is not None and earlier.run_id == later.run_id:
         return later
     calls, places = _joined_calls(earlier.calls, later.calls)
+    if goes_on and {*range(len(earlier.calls))} <= {*places}:
+        return later  # an agent returned the whole turn
     waiting = {place for place, call in enumerate(earlier.calls) if _is_waiting(call)}
     is_new = later.input not in (None, earlier.input) or bool(waiting and later.calls)
     if is_new and not goes_on and not waiting & set(places):
