@@ -211,7 +211,7 @@ def call_fields(levels: int = 1) -> st.SearchStrategy[dict[str, Any]]:
             "input_parameters": finite_objects | st.none(),
             "output": finite_json_values(),
             "id": _texts,
-            "turn": st.none() | st.integers(0, 3),
+            "turn": st.none() | st.integers(1, 3),
             "execution": fields({}, execution) | st.none(),
         },
     )
@@ -285,27 +285,39 @@ case_fields = fields(
         "run": run_fields | st.none(),
     },
 )
+_of_users: dict[str, st.SearchStrategy[Any]] = {"expected_tools": _call_lists, "required_texts": _text_lists}
 conversation_fields = fields(
     {
         "turns": st.lists(
             fields(
-                {"role": st.sampled_from(("user", "assistant")), "content": st.text(max_size=4)},
+                {"role": st.just("assistant"), "content": st.text(max_size=4)},
                 {"tools_called": _call_lists, "metadata": finite_objects},
+            )
+            | fields(
+                {"role": st.just("user"), "content": st.text(max_size=4)}, {**_of_users, "metadata": finite_objects}
             ),
             max_size=2,
         )
     },
-    _case_fields,
+    {**_case_fields, **_stated, "expected_tools": _call_lists, "expected_output": _texts, "user_error": _texts},
 )
-golden_fields = fields(
-    {"input": st.text(max_size=4)},
-    {
-        **{name: _case_fields[name] for name in ("id", "available_tools", "tags", "metadata")},
-        "expected_tools": _call_lists,
-        "expected_output": _texts,
-        **_stated,
-    },
-)
+_user_turns = st.text(max_size=4) | fields({"content": st.text(max_size=4)}, _of_users)
+_answers = st.sampled_from(({"approve": True}, {"reject": ""}, {"reject": "why"}))
+_askers: dict[str, st.SearchStrategy[Any]] = {
+    "input": st.text(max_size=4),
+    "turns": st.builds(lambda first, more: [first, *more], _user_turns, st.lists(_user_turns | _answers, max_size=2)),
+    "user": fields(
+        {"goal": st.text(min_size=1, max_size=4)},
+        {"facts": finite_objects, "stop": _texts, "max_turns": st.integers(1, 3)},
+    ),
+}
+_golden_fields: dict[str, st.SearchStrategy[Any]] = {
+    **{name: _case_fields[name] for name in ("id", "available_tools", "tags", "metadata")},
+    "expected_tools": _call_lists,
+    "expected_output": _texts,
+    **_stated,
+}
+golden_fields = st.one_of([fields({name: asker}, _golden_fields) for name, asker in _askers.items()])
 _images = st.one_of(
     fields({"url": st.text(max_size=4)}, {"mime_type": _texts}),
     fields({"path": st.text(max_size=4)}, {}),

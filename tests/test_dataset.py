@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies import case_fields, image_case_fields
+from strategies import case_fields, golden_fields, image_case_fields
 from toolgrade import (
     DataFileError,
+    Golden,
     LLMTestCase,
     MLLMImage,
     MLLMTestCase,
@@ -78,6 +79,16 @@ def test_written_cases_are_read_back(
         else:
             assert after.model_dump(exclude={"name"}) == before.model_dump(exclude={"name"})
             assert after.name == f"line {number}"
+
+
+@given(st.lists(golden_fields.map(lambda fields: Golden(**fields)), min_size=1, max_size=3))
+def test_written_goldens_are_read_back(tmp_path_factory: pytest.TempPathFactory, goldens: list[Golden]) -> None:
+    """Questions, turns and simulated users, with every field, set or not."""
+    path = tmp_path_factory.mktemp("written") / "goldens.jsonl"
+    write_cases(path, goldens)
+
+    assert Golden.load(path) == goldens
+    assert [golden.model_fields_set for golden in Golden.load(path)] == [golden.model_fields_set for golden in goldens]
 
 
 def test_a_line_is_a_case_or_a_record() -> None:
