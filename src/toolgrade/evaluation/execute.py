@@ -327,7 +327,6 @@ def _asking_source(options: EvaluationOptions, metrics: Sequence[MetricLike]) ->
     from toolgrade.evaluation import session  # noqa: PLC0415 - as above
 
     goldens = check_goldens(options.goldens)
-    _check_stated(goldens, metrics)
     limits = Limits(options.timeout, options.golden_timeout)
     if options.observed_callback is not None:
         app = session.ObservedApp(options.observed_callback)
@@ -337,8 +336,10 @@ def _asking_source(options: EvaluationOptions, metrics: Sequence[MetricLike]) ->
                 f"{_golden_name(goldens, talks)} is a conversation, and observed_callback answers single questions"
             )
             raise ConfigurationError(f"{message}; pass an agent")
+        _check_stated(goldens, metrics)
         return session.app_source(goldens, metrics, app, limits)
     agents = check_agents({None: options.agent} if options.agents is None else options.agents)
+    _check_stated(goldens, metrics)
     return session.agent_source(goldens, metrics, agents, limits, _user_model(options.user_model, goldens))
 
 
