@@ -6,8 +6,6 @@ are scripted (no key, no network). `as_agent` remembers the turns before, and go
 Needs `toolgrade-langchain` with `langchain`, `toolgrade-openai-agents` and `toolgrade-llama-index`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
@@ -24,7 +22,7 @@ from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata, ToolCallBlock
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.tools import FunctionTool, ToolSelection
-from llama_index.core.workflow import Context, HumanResponseEvent, InputRequiredEvent
+from llama_index.core.workflow import Context, HumanResponseEvent, InputRequiredEvent, JsonPickleSerializer
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
 import toolgrade_langchain
@@ -194,7 +192,8 @@ def llama_index_agent(steps: list[Any]) -> AgentCallable:
     """Return an agent with a context for each conversation."""
     booking = FunctionTool.from_defaults(async_fn=book_if_approved, name="book_flight")
     agent = FunctionAgent(name="travel", llm=LlamaIndexModel(steps=iter(steps)), tools=[find_flights, booking])
-    return toolgrade_llama_index.as_agent(agent, ctx=lambda _: Context(agent))
+    # The default serializer leaves out the memory.
+    return toolgrade_llama_index.as_agent(agent, ctx=lambda _: Context(agent, serializer=JsonPickleSerializer()))
 
 
 AGENTS: dict[str, Callable[[list[Any]], AgentCallable]] = {

@@ -13,6 +13,7 @@ from processes import ROOT, Finished, assert_golden, run_python
 
 NEEDED = {
     "compare_frameworks": "toolgrade_langchain",
+    "conversation_in_pytest": "toolgrade_langchain",
     "langchain_agent": "toolgrade_langchain",
     "live_mcp": "mcp",
     "live_otel": "opentelemetry",
@@ -22,7 +23,7 @@ NEEDED = {
 }
 """Examples that need an adapter or another package, and are left out where the core is tested alone."""
 LLAMA_INDEX = ["-W", "ignore::DeprecationWarning:inspect"]
-OPTIONS = {"llama_index_agent": LLAMA_INDEX, "compare_frameworks": LLAMA_INDEX}
+OPTIONS = dict.fromkeys(("llama_index_agent", "compare_frameworks", "conversation_in_pytest"), LLAMA_INDEX)
 """Warnings of a framework about itself: LlamaIndex inspects its agents, and with them what pydantic deprecates."""
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 RUNNABLE = [path for path in EXAMPLES if find_spec(NEEDED.get(path.stem, "toolgrade"))]
@@ -83,24 +84,48 @@ def test_the_demonstration_writes_its_report(run_once: Callable[[Path], tuple[Fi
     assert retried["kind"] == "unexpected"
 
 
+def in_pytest(folder: Path, example: str, *changed: tuple[str, str], options: tuple[str, ...] = ()) -> Finished:
+    """Run an example under pytest, with texts changed in it."""
+    text = (ROOT / "examples" / f"{example}.py").read_text(encoding="utf-8")
+    for old, new in changed:
+        assert old in text
+        text = text.replace(old, new, 1)
+    (folder / "test_it.py").write_text(text, encoding="utf-8")
+    arguments = [
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "toolgrade.pytest_plugin",
+        *options,
+        "test_it.py",
+    ]
+    return run_python(arguments, folder, settings={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
+
+
 def test_the_gate_is_a_pytest_file(tmp_path: Path) -> None:
     """It passes under pytest and fails with the reason if the agent omits a call."""
-    text = (ROOT / "examples" / "gate_in_pytest.py").read_text(encoding="utf-8")
-    (tmp_path / "test_good.py").write_text(text, encoding="utf-8")
-    (tmp_path / "test_bad.py").write_text(text.replace(', ToolCall(name="refund")]', "]", 1), encoding="utf-8")
-    good, bad = (
-        run_python(
-            ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "toolgrade.pytest_plugin", name],
-            tmp_path,
-            settings={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        )
-        for name in ("test_good.py", "test_bad.py")
-    )
+    good = in_pytest(tmp_path, "gate_in_pytest")
+    bad = in_pytest(tmp_path, "gate_in_pytest", (', ToolCall(name="refund")]', "]"))
 
     assert good.code == 0
     assert bad.code == 1
     assert "1 matched / 2 expected = 0.5 (failed at 1)." in bad.out
     assert "Missing: expected #2 'refund' was not called." in bad.out
+
+
+@pytest.mark.skipif(not find_spec("toolgrade_langchain"), reason="the core is tested alone, without the adapters")
+def test_a_conversation_is_a_pytest_file(tmp_path: Path) -> None:
+    """It fails on each framework, with the turn and the call, if the second turn books the wrong number of seats."""
+    steps = '    ("book_flight", {"flight": "TP531", "seats": %d}),'
+    bad = in_pytest(
+        tmp_path, "conversation_in_pytest", (steps % 2, steps % 1), options=("-W", "ignore::DeprecationWarning")
+    )
+
+    assert bad.code == 1
+    assert bad.out.count("Turn 2: 'book_flight' (expected #2, called #2): $.input_parameters.seats expected 2") == 3
 
 
 LIBRARY_EXAMPLES = sorted((ROOT / "examples").glob("*/with_*.py"))

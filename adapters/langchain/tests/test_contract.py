@@ -10,8 +10,8 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
@@ -29,7 +29,7 @@ from recorder_blocks import RecorderBlocks
 from toolgrade.agents import AgentCallable
 from toolgrade.capture import JsonlSink
 from toolgrade.cases import ConversationalTestCase, MLLMImage, Run
-from toolgrade.testing import AdapterContract, AgentTool, HandOff, Recorded, Scene, Step, ToolDouble
+from toolgrade.testing import AdapterContract, AgentTool, HandOff, NotSupportedError, Recorded, Scene, Step, ToolDouble
 from toolgrade.testing.tool_doubles import ADD
 from toolgrade_langchain import ToolCallRecorder, as_agent, record
 
@@ -269,8 +269,14 @@ def answer_of(state: dict[str, Any]) -> str:
     return str(state["messages"][-1].content)
 
 
+NO_INTERRUPT = "on Python 3.10, LangGraph has no context in which async code could interrupt"
+ANSWERED = ("test_approved_run", "test_rejected_run", "test_run_answered_by_text")
+
+
 class TestContract(AdapterContract):
     """LangChain and LangGraph."""
+
+    unsupported: ClassVar[Mapping[str, str]] = {} if KEEPS_CONTEXT else dict.fromkeys(ANSWERED, NO_INTERRUPT)
 
     async def arun(self, scene: Scene) -> Recorded:
         """Play a scene on the prebuilt agent, with `ainvoke`."""
@@ -364,6 +370,8 @@ class TestContract(AdapterContract):
 
     def as_agent(self, scene: Scene) -> AgentCallable:
         """The agent for `evaluate`."""
+        if not KEEPS_CONTEXT and any(isinstance(one, ToolDouble) and one.needs_approval for one in scene.tools):
+            raise NotSupportedError(NO_INTERRUPT)
         return as_agent(agent(scene, checkpointer=InMemorySaver()))
 
     def run_attached_twice(self, scene: Scene) -> Sequence[Run]:

@@ -277,6 +277,7 @@ class TestContract(AdapterContract):
 
     def resume_in_reverse(self, scenes: Sequence[Scene]) -> Sequence[Run]:
         """Leave each scene with its saved state, and continue the states."""
+
         async def play() -> Sequence[Run]:
             with record() as rec:
                 workflows = [workflow(scene) for scene in scenes]
