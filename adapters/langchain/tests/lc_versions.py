@@ -6,7 +6,7 @@ import importlib
 import inspect
 from collections.abc import Callable
 
-from feature_table import Feature, attribute, scenarios
+from feature_table import Feature, attribute, parameter, scenarios
 
 
 def _literal(module: str, name: str, value: str) -> Callable[[], object]:
@@ -66,6 +66,12 @@ FEATURES = {
         "langchain",
         (1, 3, 0),
         _literal("langchain.agents.middleware.human_in_the_loop", "DecisionType", "respond"),
+    ),
+    "per_call": Feature(
+        "one interrupt for each call came with langchain 1.5",
+        "langchain",
+        (1, 5, 0),
+        parameter("langchain.agents.middleware", "HumanInTheLoopMiddleware.__init__", "interrupt_mode"),
     ),
     "events_v3": Feature(
         "astream_events v3 came with langchain-core 1.4",

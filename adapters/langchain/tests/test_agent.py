@@ -14,15 +14,16 @@ from langchain_core.tools import tool
 from langgraph.prebuilt import ToolNode
 from langgraph.types import interrupt
 from lc_agents import ScriptedModel, add, asks, boom, make_agent, memory, react_agent, scripted
+from lc_versions import FEATURES
 
-from toolgrade import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade import Approve, ConfigurationError, Golden, Reject, Run, ToolCall, ToolCorrectnessMetric, evaluate
 from toolgrade.agents import Conversation
 from toolgrade_langchain import as_agent, record
 
 SCRIPT = {"1+2?": [asks(("add", {"a": 1}, "c1")), "three"], "really?": ["still three"], "other": ["what?"]}
 
 
-def ask(agent: Any, *questions: str, name: str = "one") -> list[Run]:
+def ask(agent: Any, *questions: Any, name: str = "one") -> list[Run]:
     """The runs of questions in one conversation."""
 
     async def go() -> list[Run]:
@@ -94,6 +95,115 @@ def test_an_input_of_another_form() -> None:
     (run,) = ask(as_agent(agent, to_input=lambda text: {"question": text}), "hi")
 
     assert run.actual_output == "done"
+
+
+# Runs that wait for a person
+
+PAY_TWICE = [asks(("pay", {"x": 1}, "c1"), ("pay", {"x": 2}, "c2")), "done"]
+
+
+@tool
+def pay(x: int) -> str:
+    """Pay."""
+    return f"paid {x}"
+
+
+@tool
+def pay_if_allowed(x: int) -> str:
+    """Pay, if a person allows it."""
+    return f"paid {x}: {interrupt({'amount': x})}"
+
+
+def plain_agent() -> Any:
+    """An agent whose tools ask by themselves."""
+    asked = pay_if_allowed.model_copy(update={"name": "pay"})
+    return react_agent(scripted(*PAY_TWICE), ToolNode([asked]), checkpointer=memory())
+
+
+def breakpoint_agent() -> Any:
+    """An agent that stops before its tools."""
+    return react_agent(scripted(*PAY_TWICE), ToolNode([pay]), checkpointer=memory(), interrupt_before=["tools"])
+
+
+def approving_agent(**options: Any) -> Any:
+    """An agent whose middleware asks."""
+    from langchain.agents.middleware import HumanInTheLoopMiddleware
+
+    middleware = HumanInTheLoopMiddleware(interrupt_on={"pay": True}, **options)
+    return make_agent(scripted(*PAY_TWICE), [pay], middleware=[middleware], checkpointer=memory())
+
+
+ANSWERS: dict[str, tuple[Any, Any, list[Any]]] = {
+    "plain-approved": (plain_agent, Approve(), ["paid 1: True", "paid 2: True"]),
+    "plain-rejected": (plain_agent, Reject("why"), ["paid 1: False", "paid 2: False"]),
+    "plain-text": (plain_agent, "maybe", ["paid 1: maybe", "paid 2: maybe"]),
+    "breakpoint": (breakpoint_agent, Approve(), ["paid 1", "paid 2"]),
+}
+MIDDLEWARE = {
+    "batched-approved": ({}, Approve(), ["paid 1", "paid 2"]),
+    "batched-rejected": ({}, Reject("too much"), [None, None]),
+    "per-call-approved": ({"interrupt_mode": "per_call"}, Approve(), ["paid 1", "paid 2"]),
+    "per-call-rejected": ({"interrupt_mode": "per_call"}, Reject(), [None, None]),
+}
+
+
+@pytest.mark.parametrize(("make", "answer", "outputs"), ANSWERS.values(), ids=ANSWERS)
+def test_an_answer_of_a_person(make: Any, answer: Any, outputs: list[Any]) -> None:
+    """Each call that waits gets the answer, in the run that waited."""
+    check_answered(as_agent(make()), answer, outputs)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="async code cannot interrupt on Python 3.10")
+@pytest.mark.parametrize(("options", "answer", "outputs"), MIDDLEWARE.values(), ids=MIDDLEWARE)
+def test_a_decision_for_the_middleware(options: Any, answer: Any, outputs: list[Any]) -> None:
+    """One decision for each call, in both modes of the middleware; a rejected call is rejected."""
+    if not FEATURES["middleware"].is_due() or (options and not FEATURES["per_call"].is_due()):
+        pytest.skip("the middleware, or its mode, is newer")
+    runs = check_answered(as_agent(approving_agent(**options)), answer, outputs)
+    statuses = {call.execution.status.value for call in runs[1].calls if call.execution}
+    assert statuses == {"ok" if isinstance(answer, Approve) else "rejected"}
+
+
+def check_answered(agent: Any, answer: Any, outputs: list[Any]) -> list[Run]:
+    """Check that a run waits with its calls, and has their outputs after the answer."""
+    runs = ask(agent, "hi", answer)
+    assert [run.status.value for run in runs] == ["interrupted", "ok"]
+    assert [(call.id, call.output) for call in runs[1].calls] == list(zip(("c1", "c2"), outputs, strict=True))
+    assert (runs[1].input, runs[1].actual_output, runs[1].warnings) == ("hi", "done", [])
+    return runs
+
+
+def test_a_value_to_resume_with() -> None:
+    """`to_resume` makes it of the answer and the value of each interrupt."""
+    agent = as_agent(plain_agent(), to_resume=lambda answer, value: f"{type(answer).__name__} {value['amount']}")
+
+    check_answered(agent, Approve(), ["paid 1: Approve 1", "paid 2: Approve 2"])
+
+
+@pytest.mark.parametrize(
+    ("make", "answer", "remedy"),
+    [
+        (breakpoint_agent, Reject("no"), "Approve() at a breakpoint"),
+        (breakpoint_agent, "no", "Approve() at a breakpoint"),
+        (plain_agent, None, "give a text"),
+    ],
+    ids=["rejected-breakpoint", "text-at-a-breakpoint", "nothing-waits"],
+)
+def test_an_answer_that_does_not_fit(make: Any, answer: Any, remedy: str) -> None:
+    """The error says what to do, and the run still waits."""
+    agent, conversation = as_agent(make()), Conversation("one")
+    if answer is None:
+        with pytest.raises(ConfigurationError, match=re.escape(remedy)):
+            asyncio.run(agent(Approve(), conversation))
+        return
+
+    async def go() -> Run:
+        await agent("hi", conversation)
+        with pytest.raises(ConfigurationError, match=re.escape(remedy)):
+            await agent(answer, conversation)
+        return await agent(Approve(), conversation)
+
+    assert asyncio.run(go()).status.value == "ok"
 
 
 # Agents that do not end well
