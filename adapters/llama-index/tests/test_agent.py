@@ -9,6 +9,7 @@ import pytest
 from li_agents import ScriptedLLM, asks
 from li_versions import WORKFLOWS_2
 from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.memory import Memory
 from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import (
     Context,
@@ -19,8 +20,9 @@ from llama_index.core.workflow import (
     Workflow,
     step,
 )
+from pydantic import Field
 
-from toolgrade import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade import Approve, ConfigurationError, Golden, Reject, Run, ToolCall, ToolCorrectnessMetric, evaluate
 from toolgrade.agents import Conversation
 from toolgrade.testing import ScriptedModel
 from toolgrade_llama_index import as_agent, record
@@ -48,7 +50,7 @@ def make_agent(*steps: Any, lengths: list[int] | None = None) -> FunctionAgent:
     )
 
 
-def ask(agent: Any, *questions: str) -> list[Run]:
+def ask(agent: Any, *questions: Any) -> list[Run]:
     """The runs of questions in one conversation."""
 
     async def go() -> list[Run]:
@@ -111,6 +113,137 @@ def test_options_are_those_of_run_case() -> None:
     (run,) = ask(as_agent(agent, timeout=0.2), "hi")
 
     assert (run.status.value, [call.name for call in run.calls]) == ("stopped", ["slow"])
+
+
+# Runs that wait for a person
+
+
+class Question(InputRequiredEvent):
+    """Asks about an order."""
+
+    order: int
+
+
+class Decision(HumanResponseEvent):
+    """Says yes or no, and to which order."""
+
+    order: int
+    allowed: bool
+
+
+class Form(HumanResponseEvent):
+    """What no answer fills."""
+
+    amount: int
+    account: str
+
+
+class Watched(ScriptedLLM):
+    """A model that keeps what it was shown."""
+
+    shown: list[Any] = Field(default_factory=list)
+
+    async def astream_chat(self, messages: Any, **kwargs: Any) -> Any:
+        """Answer."""
+        self.shown.append(list(messages))
+        return await super().astream_chat(messages, **kwargs)
+
+
+def pays(kind: Any = HumanResponseEvent, **requirements: Any) -> FunctionAgent:
+    """An agent that asks about two orders at once; its tool waits for an event of this class."""
+
+    async def pay(ctx: Context, order: int) -> str:
+        """Pay, if a person allows it."""
+        asked = Question(order=order) if kind is not HumanResponseEvent else InputRequiredEvent(order=order, prefix="?")  # type: ignore[call-arg]
+        needs = {"order": order} if requirements else None
+        answer = await ctx.wait_for_event(kind, waiter_id=f"{order}", waiter_event=asked, requirements=needs)
+        return f"{order}: {answer.get('response', getattr(answer, 'allowed', None))} {answer.get('reason', '')}".strip()
+
+    steps = [asks(("pay", {"order": 1}, "c1"), ("pay", {"order": 2}, "c2")), "done", "bye"]
+    return FunctionAgent(name="A", description="pays", tools=[pay], llm=Watched(script=ScriptedModel(*steps)))
+
+
+class Steps(Workflow):
+    """A workflow of one's own that asks in one step and is answered in another."""
+
+    @step
+    async def begin(self, ev: StartEvent) -> Question:  # noqa: ARG002 - it only begins
+        """Ask."""
+        return Question(order=7)
+
+    @step
+    async def end(self, ev: Decision) -> StopEvent:
+        """Answer."""
+        return StopEvent(result=f"{ev.order}: {ev.allowed}")
+
+
+ANSWERED: dict[str, tuple[Any, Any, list[str]]] = {
+    "approved": (pays, Approve(), ["1: yes", "2: yes"]),
+    "rejected": (pays, Reject("why"), ["1: no why", "2: no why"]),
+    "text": (pays, "maybe", ["1: maybe", "2: maybe"]),
+    "requirements": (lambda: pays(order=True), Approve(), ["1: yes", "2: yes"]),
+    "own-class": (lambda: pays(Decision, order=True), Reject(), ["1: False", "2: False"]),
+    "own-steps": (Steps, Approve(), []),
+}
+
+
+@pytest.mark.skipif(not WORKFLOWS_2, reason="before workflows 2, a tool that waits is not suspended")
+@pytest.mark.parametrize(("make", "answer", "outputs"), ANSWERED.values(), ids=ANSWERED)
+def test_an_answer_of_a_person(make: Any, answer: Any, outputs: list[str]) -> None:
+    """Each call that waits gets the answer, and is made once, in the run that waited."""
+    waiting, run = ask(as_agent(make()), "hi", answer)
+
+    assert (waiting.status.value, run.status.value, run.input) == ("interrupted", "ok", "hi")
+    assert [call.output for call in run.calls] == outputs
+    assert run.actual_output == ("done" if outputs else "7: True")
+    assert run.warnings == []
+
+
+@pytest.mark.skipif(not WORKFLOWS_2, reason="before workflows 2, a tool that waits is not suspended")
+def test_the_turn_after_an_answer_remembers() -> None:
+    """Its memory has each message of the turn that waited once, also with a context of the caller's own."""
+    for options in ({}, {"ctx": lambda agent: lambda _name: Context(agent)}):
+        agent = pays()
+        asked = as_agent(agent, **{name: make(agent) for name, make in options.items()})
+
+        *_, last = ask(asked, "hi", Approve(), "more")
+
+        assert last.actual_output == "bye"
+        llm: Any = agent.llm
+        shown = [str(message.content) for message in llm.shown[-1]]
+        assert [text for text in shown if text != "None"] == ["hi", "1: yes", "2: yes", "done", "more"]
+
+
+@pytest.mark.skipif(not WORKFLOWS_2, reason="before workflows 2, a tool that waits is not suspended")
+@pytest.mark.parametrize(
+    ("kind", "answer", "remedy"),
+    [(Decision, "maybe", "must be Approve() or Reject()"), (Form, Approve(), "as_agent(agent, human=...)")],
+    ids=["text-for-a-bool", "other-fields"],
+)
+def test_an_answer_that_does_not_fit(kind: Any, answer: Any, remedy: str) -> None:
+    """The error says what to do."""
+    with pytest.raises(ConfigurationError, match=re.escape(remedy)):
+        ask(as_agent(pays(kind)), "hi", answer)
+
+
+def test_a_context_names_the_conversation() -> None:
+    """Runs that are passed one context are one conversation, named by the memory of the first one if it has a name."""
+
+    async def go() -> list[str | None]:
+        agent = make_agent("1", "2", "3", "4", "5")
+        unnamed, named = Context(agent), Context(agent)
+        with record() as recorder:
+            for options in (
+                *({"ctx": unnamed}, {"ctx": unnamed}),
+                *({"ctx": named, "memory": Memory.from_defaults(session_id="m")}, {"ctx": named}, {}),
+            ):
+                await agent.run(user_msg="hi", **options)
+        return [run.conversation_id for run in recorder.runs]
+
+    first, second, *others = asyncio.run(go())
+
+    assert first == second is not None
+    assert others == ["m", "m", None]
 
 
 # Agents that do not end well

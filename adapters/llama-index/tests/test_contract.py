@@ -82,6 +82,9 @@ def _agent_tool(inner: AgentTool) -> FunctionTool:
 
 
 def _approved_tool(double: ToolDouble) -> FunctionTool:
+    if not WORKFLOWS_2:
+        raise NotSupportedError(_NO_SUSPENSION)
+
     async def approved(ctx: Context, **arguments: Any) -> Any:
         answer = await ctx.wait_for_event(
             HumanResponseEvent, waiter_id=double.name, waiter_event=InputRequiredEvent(prefix=double.name)

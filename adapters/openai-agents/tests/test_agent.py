@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import re
 import sys
 from typing import Any
@@ -22,13 +23,13 @@ from oa_agents import add, called, hard, make_agent, slow, summaries
 from oa_models import Scripted
 from oa_versions import FEATURES
 
-from toolgrade import Golden, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade import Approve, ConfigurationError, Golden, Reject, Run, ToolCall, ToolCorrectnessMetric, evaluate
 from toolgrade.agents import Conversation
 from toolgrade.testing import AskFor
 from toolgrade_openai_agents import as_agent, record
 
 
-def ask(agent: Any, *questions: str) -> list[Run]:
+def ask(agent: Any, *questions: Any) -> list[Run]:
     """The runs of questions in one conversation."""
 
     async def go() -> list[Run]:
@@ -90,6 +91,77 @@ def test_options_are_those_of_the_runner() -> None:
     (run,) = ask(as_agent(agent, max_turns=1), "1+2?")
 
     assert (run.status.value, len(run.calls)) == ("stopped", 1)
+
+
+# Runs that wait for a person
+
+
+def paying(**options: Any) -> Any:
+    """An agent that pays twice at once, for which it needs approval, and answers once more."""
+    pay = function_tool(lambda x: f"paid {x}", name_override="pay", strict_mode=False, needs_approval=True)
+    calls = [AskFor("pay", {"x": 1}, "c1"), AskFor("pay", {"x": 2}, "c2")]
+    return as_agent(make_agent(calls, "done", "bye", tools=[pay]), **options)
+
+
+needs_approvals = pytest.mark.skipif(not FEATURES["approvals"].is_due(), reason="approvals are newer")
+ANSWERS = {
+    "approved": (Approve(), "ok", ["paid 1", "paid 2"]),
+    "rejected": (Reject(), "rejected", [None, None]),
+    "rejected-with-a-reason": (Reject("too much"), "rejected", [None, None]),
+}
+
+
+@needs_approvals
+@pytest.mark.parametrize(("answer", "status", "outputs"), ANSWERS.values(), ids=ANSWERS)
+def test_an_answer_of_a_person(answer: Any, status: str, outputs: list[Any]) -> None:
+    """Each call that waits gets the answer, in the run that waited; the model is told why, where it can be."""
+    waiting, run, last = ask(paying(), "hi", answer, "more")
+
+    assert (waiting.status.value, run.status.value, run.input, run.actual_output) == ("interrupted", "ok", "hi", "done")
+    assert [(call.id, call.output) for call in run.calls] == list(zip(("c1", "c2"), outputs, strict=True))
+    assert {call.execution.status.value for call in run.calls if call.execution} == {status}
+    from agents import RunState
+
+    if answer == Reject("too much") and "rejection_message" in inspect.signature(RunState.reject).parameters:
+        assert {call.execution.model_output for call in run.calls if call.execution} == {"too much"}
+    assert (last.input, last.actual_output, last.calls) == ("more", "bye", [])
+
+
+@needs_approvals
+def test_a_text_is_no_decision() -> None:
+    """The error says which answers there are, and the run still waits."""
+
+    async def go() -> Run:
+        agent, conversation = paying(), Conversation("one")
+        await agent("hi", conversation)
+        with pytest.raises(ConfigurationError, match=r"must be Approve\(\) or Reject\(\)"):
+            await agent("yes", conversation)
+        return await agent(Approve(), conversation)
+
+    assert asyncio.run(go()).actual_output == "done"
+
+
+def test_a_session_for_each_conversation() -> None:
+    """A function makes it of the id; each conversation sees its own turns only."""
+    model = Scripted("one", "two", "three")
+    sessions: dict[str, SQLiteSession] = {}
+
+    def session(name: str) -> SQLiteSession:
+        return sessions.setdefault(name, SQLiteSession(name))
+
+    agent = as_agent(Agent(name="A", model=model), session=session)
+
+    async def go() -> None:
+        first, second = Conversation("first"), Conversation("second")
+        for conversation in (first, second, first):
+            await agent("hi", conversation)
+        for one in sessions.values():
+            one.close()
+
+    asyncio.run(go())
+
+    assert list(sessions) == ["first", "second"]
+    assert [len(messages) for messages in model.inputs] == [1, 1, 3]
 
 
 # Agents that do not end well
@@ -187,7 +259,7 @@ def test_an_agent_that_does_not_end_well(make: Any, status: str, error: str, cal
     assert calls is None or [call.name for call in run.calls] == calls
 
 
-@pytest.mark.skipif(not FEATURES["approvals"].is_due(), reason="approvals are newer")
+@needs_approvals
 def test_an_agent_that_waits_for_a_person() -> None:
     """Its run is interrupted, and its call waits."""
     pay = function_tool(lambda x: f"paid {x}", name_override="pay", strict_mode=False, needs_approval=True)
