@@ -10,9 +10,22 @@ import pytest
 from click.testing import Result
 
 from command_runner import RUNNER
-from toolgrade import Golden, LLMTestCase, Run, ToolCall, ToolCorrectnessMetric, evaluate, write_cases
+from toolgrade import (
+    Approve,
+    ConversationalTestCase,
+    Golden,
+    LLMTestCase,
+    Run,
+    ToolCall,
+    ToolCorrectnessMetric,
+    Turn,
+    UserTurn,
+    evaluate,
+    write_cases,
+)
 from toolgrade.cases import RunStatus
 from toolgrade.cli.main import main
+from toolgrade.dataset import ANSWERS
 
 SECRET = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
 GOOD = Run(
@@ -26,7 +39,7 @@ GOOD = Run(
 )
 
 
-def approve(folder: Path, *cases: LLMTestCase) -> tuple[Result, list[dict[str, Any]] | None]:
+def approve(folder: Path, *cases: LLMTestCase | ConversationalTestCase) -> tuple[Result, list[dict[str, Any]] | None]:
     """Return the command's output for these cases and the goldens it wrote."""
     write_cases(folder / "runs.jsonl", cases)
     out = folder / "goldens.jsonl"
@@ -299,3 +312,80 @@ def test_unwritable_file_is_reported(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert "cannot write" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def _talk(*answers: list[ToolCall] | None, **fields: Any) -> ConversationalTestCase:
+    """A conversation whose turns are answered by these calls; the first text has a secret, and waits for a yes."""
+    texts = [f"Log in with {SECRET}.", "Book two.", "Thanks."]
+    turns: list[Turn] = []
+    for text, calls in zip(texts, answers, strict=False):
+        metadata = {} if turns else {ANSWERS: [{"approve": True}]}
+        turns.append(Turn(role="user", content=text, metadata=metadata, expected_tools=[ToolCall(name="other")]))
+        turns += [] if calls is None else [Turn(role="assistant", content="ok", tools_called=calls)]
+    return ConversationalTestCase(turns=turns, **fields)
+
+
+LOGIN = ToolCall(name="login", input_parameters={"password": "hunter2"})
+BOOK = ToolCall(name="book", input_parameters={"seats": 2}, output="done", id="c1")
+
+
+def test_a_conversation_becomes_a_golden_with_turns(tmp_path: Path) -> None:
+    """Each turn expects its calls, without secrets; answers to a run that waited stay. So do several runs of one."""
+    done, goldens = approve(tmp_path, _talk([LOGIN], [BOOK], [], id="trip", tags=["smoke"]))
+
+    hidden = {"expect": "login", "input_parameters": {"password": {"$is": "ignore"}}}
+    assert done.exit_code == 0, done.output
+    assert goldens == [
+        {
+            "turns": [
+                {
+                    "content": "Log in with [redacted by toolgrade].",
+                    "expected_tools": {
+                        "plan": [{"expect": "login", "input_parameters": {"password": {"$is": "ignore"}}}]
+                    },
+                },
+                {"approve": True},
+                {"content": "Book two.", "expected_tools": [{"name": "book", "input_parameters": {"seats": 2}}]},
+                {"content": "Thanks.", "expected_tools": []},
+            ],
+            "id": "trip",
+            "tags": ["smoke"],
+        }
+    ]
+    (tmp_path / "goldens.jsonl").unlink()
+    runs = [Run(input=text, calls=[BOOK], conversation_id="c").to_test_case() for text in ("Book.", "Again.")]
+    done, goldens = approve(tmp_path, *runs)
+    assert [[turn["content"] for turn in golden["turns"]] for golden in goldens or ()] == [["Book.", "Again."]]
+
+
+@pytest.mark.parametrize(
+    ("case", "reason"),
+    [
+        (_talk([LOGIN], None), "1 of 2 turns were answered"),
+        (_talk([LOGIN], [ToolCall(name="book", execution={"not_captured": ["input_parameters"]})]), "turn 2: the arg"),
+        (_talk([LOGIN], user_error="the user said nothing"), "the user said nothing"),
+    ],
+)
+def test_a_conversation_that_is_no_model_is_left_out(tmp_path: Path, case: ConversationalTestCase, reason: str) -> None:
+    """The reason names the turn."""
+    done, goldens = approve(tmp_path, case)
+
+    assert goldens is None
+    assert reason in done.stderr
+
+
+def test_an_update_of_a_conversation_keeps_what_is_not_stated(tmp_path: Path) -> None:
+    """A turn that states nothing stays so; a golden that states the whole conversation still does."""
+    target, source = tmp_path / "goldens.jsonl", tmp_path / "runs.jsonl"
+    turns = [f"Log in with {SECRET}.", Approve(), UserTurn("Book two.", expected_tools=[ToolCall(name="b")]), "Thanks."]
+    write_cases(source, [_talk([LOGIN], [BOOK], [], id="trip"), _talk([LOGIN], [BOOK], id="whole")])
+    whole = Golden(id="whole", turns=["Log in.", "Book."], expected_tools=[ToolCall(name="login")])
+    write_cases(target, [Golden(id="trip", turns=turns), whole])
+    done = RUNNER.invoke(main, ["approve", str(source), "--out", str(target), "--update", "--yes"])
+
+    assert done.exit_code == 0, done.output
+    trip, second = Golden.load(target)
+    stated = [turn.expected_tools for turn in trip.turns or () if isinstance(turn, UserTurn)]
+    assert stated == [None, [ToolCall(name="book", input_parameters={"seats": 2})], None]
+    assert [getattr(call, "name", None) for call in second.expected_tools or ()] == ["login", "book"]
+    assert second.turns == whole.turns

@@ -112,10 +112,6 @@ def test_the_selection_of_tools_is_judged(server: FakeOpenAI) -> None:
     [
         (["--metric", "tool-use"], "give --judge or set TOOLGRADE_JUDGE_MODEL"),
         (["--judge-url", "http://localhost:8000/v1"], "--judge-url must be used with --judge"),
-        (
-            ["--metric", "tool-use", "--metric", "tool-success-rate", "--judge", "m"],
-            "tool_use measures whole conversations",
-        ),
         (["--metric", "tool-success-rate", "--judge", "m"], "--judge is an option of tool-correctness and tool-use"),
     ],
 )
@@ -128,10 +124,11 @@ def test_options_that_do_not_fit(server: FakeOpenAI, options: list[str], message
     assert server.requests == ()
 
 
-def test_cases_of_one_question_are_no_conversations(server: FakeOpenAI) -> None:
-    """The line is named."""
-    options = ["--metric", "tool-use", "--judge", "m", "--judge-url", server.base_url]
-    done = score(json.dumps({"input": "Look.", "tools_called": []}), *options)
+def test_a_case_of_one_question_is_a_conversation_of_one_turn(server: FakeOpenAI) -> None:
+    """Beside whole conversations, and with a metric of calls: all are read as conversations."""
+    single = {"input": "Look.", "actual_output": "Done.", "tools_called": [{"name": "look"}], "available_tools": TOOLS}
+    options = ["--metric", "tool-use", "--metric", "tool-success-rate", "--judge", "m", "--judge-url", server.base_url]
+    done = score("\n".join(map(json.dumps, [single, conversation(0)])), *options, "--json", "-")
 
-    assert done.exit_code == 2
-    assert "is a case of one question, which cannot become a conversation" in " ".join(done.stderr.split())
+    cases = json.loads(done.stdout)["cases"]
+    assert [[len(result.get("units", ())) for result in case["results"]] for case in cases] == [[1, 0], [2, 0]]

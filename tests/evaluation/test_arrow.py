@@ -165,7 +165,7 @@ def test_unreadable_rows_are_errored_in_every_metric() -> None:
 
 
 def test_a_row_is_what_a_line_of_a_file_may_be() -> None:
-    """A conversation gives a case for each question; a single message is refused, as it says nothing of the calls."""
+    """A conversation is one case; a single message is refused, as it says nothing of the calls."""
     call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     messages = [MESSAGE, {"role": "assistant", "tool_calls": [call]}]
     turns = [MESSAGE, {"role": "assistant", "content": "Rain."}] * 2
@@ -177,8 +177,8 @@ def test_a_row_is_what_a_line_of_a_file_may_be() -> None:
     assert (rows[0]["score"], rows[0]["id"], rows[0]["name"]) == (1, None, None)
     assert "needs expected_tools" in rows[1]["reason"]
     assert "is a single message" in rows[2]["reason"]
-    assert [row["name"] for row in rows[3:]] == ["turn 1", "turn 2"]
-    assert [row["id"] for row in rows_of(lines[-1:], id=[7])] == ["7, turn 1", "7, turn 2"]
+    assert [row["id"] for row in rows[3:]] == [None]
+    assert [row["id"] for row in rows_of(lines[-1:], id=[7])] == ["7"]
     logs = score_batch(pa.table({"messages": lines[:2]}), [ToolCorrectnessMetric()]).to_pylist()
     assert [row["result"] for row in logs] == [row["result"] for row in rows[:2]]
 

@@ -33,10 +33,12 @@ from toolgrade import (
     evaluate_async,
     read_cases,
 )
+from toolgrade.dataset import BadLines
 from toolgrade.errors import MissingPackageError
 from toolgrade.evaluation import files, partial_report, read_results
 from toolgrade.evaluation.execute import EvaluationOptions, run_evaluation
 from toolgrade.evaluation.files import divide
+from toolgrade.inputs import Reading, collect_cases, read_entries
 from toolgrade.report.report import CaseResult
 
 CASE = b'{"id": "a", "tools_called": [], "expected_tools": []}'
@@ -139,12 +141,12 @@ def test_parts_make_no_difference(tmp_path: Path, texts: list[bytes], part_bytes
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.sampled_from([*GOOD, *RUNS, b""]), min_size=1, max_size=8), st.integers(1, 300))
 def test_good_lines_are_measured_as_their_cases(tmp_path: Path, lines: list[bytes], part_bytes: int) -> None:
-    """A file is what `read_cases` reads of it, but cases of one id are trials of one golden."""
+    """A file is its cases and conversations, but those of one id are trials of one golden."""
     path = tmp_path / "file.jsonl"
     path.write_bytes(b"\n".join([*lines, GOOD[0]]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        expected = evaluate(read_cases(path), metrics())
+        expected = evaluate(collect_cases(read_entries(path, Reading(unit="any")), path, BadLines()), metrics())
 
     report = outcome([path], part_bytes, 1, tmp_path).report
 
@@ -278,7 +280,8 @@ def test_clusters_make_intervals_wider(tmp_path: Path) -> None:
 def test_a_judged_metric_gives_the_same_rows(tmp_path: Path) -> None:
     """Names, places, trials, bad lines and warnings are those of the metrics that do not wait."""
     path = tmp_path / "a.jsonl"
-    path.write_bytes(b"\n".join([*GOOD, *RUNS, *BAD, *RUNS[:1], *GOOD[:2]]))
+    good = [line for line in GOOD if b'"turns"' not in line]  # of these a judge is asked about each question
+    path.write_bytes(b"\n".join([*good, *RUNS, *BAD, *RUNS[:1], *good[:2]]))
     judged = ToolCorrectnessMetric(judge=RuleJudge("yes"), available_tools=[{"name": "look"}])
 
     def run(chosen: list[Any], name: str, **options: Any) -> tuple[Report, list[str]]:

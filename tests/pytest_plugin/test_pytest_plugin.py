@@ -15,7 +15,17 @@ from typing import Any
 import pytest
 
 from processes import ROOT, Finished, assert_golden, run_python
-from toolgrade import LLMTestCase, MetricAssertionError, Report, ToolCall, ToolCorrectnessMetric, assert_test, compare
+from toolgrade import (
+    Golden,
+    LLMTestCase,
+    MetricAssertionError,
+    Report,
+    ToolCall,
+    ToolCorrectnessMetric,
+    UserTurn,
+    assert_test,
+    compare,
+)
 from toolgrade import pytest_plugin as plugin
 from toolgrade._pytest import fixtures
 from toolgrade._pytest.fixtures import file_name
@@ -783,7 +793,10 @@ def test_a_file_of_goldens_makes_a_test_of_each(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("@pytest.mark.toolgrade_goldens('absent.jsonl')\ndef test_x(golden): pass", "absent.jsonl"),
-        ("@pytest.mark.toolgrade_goldens('bad.jsonl')\ndef test_x(golden): pass", "bad.jsonl:1: $.input: is required"),
+        (
+            "@pytest.mark.toolgrade_goldens('bad.jsonl')\ndef test_x(golden): pass",
+            "a golden must have exactly one of input, turns, user, got none",
+        ),
         ("@pytest.mark.toolgrade_goldens('bad.jsonl')\ndef test_x(): pass", "must have the argument 'golden'"),
         ("@pytest.mark.toolgrade_goldens()\ndef test_x(golden): pass", "must have one argument, the path of a file"),
     ],
@@ -967,3 +980,38 @@ def test_only_the_last_attempt_of_a_test_is_reported(tmp_path: Path, workers: in
     assert sorted(str(case.get("name")) for case in suite.iter("testcase")) == ["test_flaky", "test_steady"]
     assert {one.get("value") for one in suite.iter("property")} == {"1", "true"}
     assert read_results(tmp_path / "r.json").verdict.cases == 2
+
+
+TALK_TEST = """
+import os
+from toolgrade import ConversationalTestCase, ToolCall, Turn
+
+def test_talk(toolgrade_golden):
+    book = ToolCall(name="book", input_parameters={"seats": int(os.environ["SEATS"])})
+    turns, said = [], [("Find.", [ToolCall(name="find")]), ("Book.", [book]), ("Bye.", [])]
+    for text, calls in said[: int(os.environ["TURNS"])]:
+        turns += [Turn(role="user", content=text), Turn(role="assistant", content="ok", tools_called=calls)]
+    toolgrade_golden(ConversationalTestCase(id="trip", turns=turns))
+"""
+
+
+def test_a_golden_of_a_conversation(tmp_path: Path) -> None:
+    """It has the turns; a difference names its turn, and another number of turns is one."""
+    settings = {"SEATS": "1", "TURNS": "2"}
+    write(tmp_path, TALK_TEST)
+    assert "golden recorded" in run(tmp_path, **settings).out
+    (golden,) = Golden.load(next((tmp_path / "__toolgrade__").iterdir()))
+    assert [turn.content for turn in golden.turns or () if isinstance(turn, UserTurn)] == ["Find.", "Book."]
+    assert run(tmp_path, **settings).code == 0
+
+    settings["SEATS"] = "2"
+    failed = run(tmp_path, "--junitxml=junit.xml", **settings)
+    assert failed.code == 1
+    assert "test_talk - turn 2 c2 book: args.seats 2, expected 1" in failed.out
+    assert re.search(r"turn 1  passed 1\n.*turn 2  FAILED 0\n +user: Book\.", failed.out, re.DOTALL)
+    assert "turn 2  FAILED 0" in (tmp_path / "junit.xml").read_text(encoding="utf-8")
+    settings["TURNS"] = "3"
+    longer = run(tmp_path, **settings)
+    assert "its golden has 2 turns, and the conversation 3: turn 3 was not scored" in longer.out
+    assert run(tmp_path, "--toolgrade-update", **settings).code == 0
+    assert run(tmp_path, **settings).code == 0

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from toolgrade._internal.atomic_files import atomic_write
 from toolgrade._internal.json import parse_json
@@ -28,6 +28,9 @@ from toolgrade.report.text.first_problem import entry_problem, first_problem
 from toolgrade.report.text.phrases import is_bad, one_line, score_text
 from toolgrade.result import MetricResult
 from toolgrade.verdict import Gate, run_end
+
+if TYPE_CHECKING:
+    from toolgrade.judge.judge import JudgeLike
 
 Note: TypeAlias = "dict[str, Any]"
 """An entry for the summary of a test run, as JSON values: `{"case": ..., "number": ..., "problems": [...]}`, a case
@@ -90,8 +93,10 @@ class Checks:
         *,
         goldens: Goldens | None = None,
         agent: AgentCallable | None = None,
+        user_model: JudgeLike | None = None,
         trials: int | None = None,
         timeout: float | None = None,
+        golden_timeout: float | None = None,
         max_concurrency: int = DEFAULT_CONCURRENCY,
         gate: Gate | None = None,
     ) -> Report:
@@ -103,8 +108,10 @@ class Checks:
                 metrics,
                 goldens=goldens,
                 agent=agent,
+                user_model=user_model,
                 trials=trials,
                 timeout=timeout,
+                golden_timeout=golden_timeout,
                 max_concurrency=max_concurrency,
                 gate=gate,
                 show_progress=False,
@@ -118,8 +125,10 @@ class Checks:
         *,
         goldens: Goldens | None = None,
         agent: AgentCallable | None = None,
+        user_model: JudgeLike | None = None,
         trials: int | None = None,
         timeout: float | None = None,
+        golden_timeout: float | None = None,
         max_concurrency: int = DEFAULT_CONCURRENCY,
         gate: Gate | None = None,
     ) -> Report:
@@ -131,8 +140,10 @@ class Checks:
                 metrics,
                 goldens=goldens,
                 agent=agent,
+                user_model=user_model,
                 trials=trials,
                 timeout=timeout,
+                golden_timeout=golden_timeout,
                 max_concurrency=max_concurrency,
                 gate=gate,
                 show_progress=False,

@@ -193,22 +193,21 @@ class ToolCorrectnessMetric(Metric):
             MissingFieldError: The case has no `expected_tools` or no `tools_called`.
             ConfigurationError: The case is not one of a single question.
         """
-        called = called_tools(case, type(self).__name__)
-        expected = self._expected(case, called)
+        expected, called = self._sides(case)
         return self._align(case, expected, called)[0].alignment()
 
-    def _expected(self, case: TestCase, called: list[ToolCall]) -> list[ToolCall] | Expectation:
-        """Return the expected calls; those of a conversation also say in which silent turns calls were made."""
-        expected = expectation_of(case, type(self).__name__)
+    def _sides(self, case: TestCase) -> tuple[list[ToolCall] | Expectation, list[ToolCall]]:
+        """Return both sides; the expected calls of a conversation say in which silent turns calls were made."""
+        expected, called = expectation_of(case, type(self).__name__), called_tools(case, type(self).__name__)
         if not isinstance(case, WholeConversation):
-            return expected
+            return expected, called
         compared = self._filter.select((), called, case.available_tools).called.values()
         spoken = sorted(case.silent_turns.intersection(call.turn for call in compared))
         if not spoken or not len(expected):
-            return expected
+            return expected, called
         from toolgrade.expect.turns import with_calls  # noqa: PLC0415 - loaded with the first conversation
 
-        return with_calls(expected, [ToolCall(name=_NO_CALL, turn=turn) for turn in spoken])
+        return with_calls(expected, [ToolCall(name=_NO_CALL, turn=turn) for turn in spoken]), called
 
     def _align(
         self, case: TestCase, expected: list[ToolCall] | Expectation, called: list[ToolCall]
@@ -278,8 +277,7 @@ class ToolCorrectnessMetric(Metric):
 
     def _compare(self, case: TestCase, extra_warnings: Sequence[str] = ()) -> Measurement:
         """Return the score of the calls, and how to explain it."""
-        called = called_tools(case, type(self).__name__)
-        expected = self._expected(case, called)
+        expected, called = self._sides(case)
         matching, compared = self._align(case, expected, called)
         warnings = compared.warnings
         if isinstance(expected, list):
