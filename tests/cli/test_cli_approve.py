@@ -340,9 +340,7 @@ def test_a_conversation_becomes_a_golden_with_turns(tmp_path: Path) -> None:
             "turns": [
                 {
                     "content": "Log in with [redacted by toolgrade].",
-                    "expected_tools": {
-                        "plan": [{"expect": "login", "input_parameters": {"password": {"$is": "ignore"}}}]
-                    },
+                    "expected_tools": {"plan": [hidden]},
                 },
                 {"approve": True},
                 {"content": "Book two.", "expected_tools": [{"name": "book", "input_parameters": {"seats": 2}}]},

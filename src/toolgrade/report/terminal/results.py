@@ -38,6 +38,7 @@ _REASON = 1000
 _ROWS = 60
 _TURNS = 20
 _TEXT = 300
+_NAMED = 10
 _FINDINGS = 10
 _WARNINGS = 5
 _MAX_FLAKY = 20
@@ -248,6 +249,8 @@ def _print_turn(screen: Screen, turn: TurnView) -> None:
         screen.line(f"user: {one_line(redact(turn.question), _TEXT)}", indent=3)
     if turn.rows:
         screen.print(_call_table(turn.rows), indent=3)
+    elif turn.called:
+        screen.line(f"called: {one_line(join_first(turn.called, _NAMED), _TEXT)}", indent=3)
     screen.lines((one_line(text) for text in turn.findings), indent=3)
     if turn.answer:
         screen.line(f"agent: {one_line(redact(turn.answer), _TEXT)}", indent=3)

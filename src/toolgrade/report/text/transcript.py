@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 from toolgrade.calls import ToolCall
 from toolgrade.cases import (
     ConversationalTestCase,
+    Exchange,
     LLMTestCase,
     MLLMImage,
     MLLMTestCase,
@@ -60,7 +61,10 @@ def _messages_in(turns: Sequence[Turn]) -> Iterator[MessageView]:
 
 
 class TurnView(NamedTuple):
-    """A turn of a conversation in one result: its texts, its score if it has one, its calls and its findings."""
+    """A turn of a conversation in one result: its texts, its score if it has one, its calls and its findings.
+
+    `rows` are the calls side by side, if they were compared; `called` names them in any case.
+    """
 
     number: int | None
     """From 1; `None` for what belongs to no turn."""
@@ -69,6 +73,7 @@ class TurnView(NamedTuple):
     word: Word | None
     score: float | None
     rows: Sequence[CallRow]
+    called: Sequence[str]
     findings: Sequence[str]
 
 
@@ -76,17 +81,19 @@ def turns_of(result: MetricResult, case: object, rows: Sequence[CallRow]) -> lis
     """Return the turns of a conversation; none of any other case. `rows` are all calls side by side."""
     if not isinstance(case, ConversationalTestCase) or result.status is not ResultStatus.SCORED:
         return []
-    texts: dict[int | None, tuple[str, str]] = {}
-    texts |= {one.number: (one.question or "", one.answer or "") for one in case.exchanges}
-    findings = [(one.turn, one.message) for one in result.findings if result.alignment is None]
+    turns: dict[int | None, Exchange] = {}
+    turns |= {one.number: one for one in case.exchanges}
+    beside = [one for one in result.findings if result.alignment is None or one.expected is one.called is None]
     scores = turn_scores(result)
     views: list[TurnView] = []
-    for number in (*texts, None):
-        own = [row for row in rows if (row.turn if row.turn in texts else None) == number]
-        messages = [message for turn, message in findings if (turn if turn in texts else None) == number]
-        word, score = scores.get(number, (None, None))
+    for number in (*turns, None):
+        one = turns.get(number, Exchange(0, [], []))
+        own = [row for row in rows if (row.turn if row.turn in turns else None) == number]
+        messages = [found.message for found in beside if (found.turn if found.turn in turns else None) == number]
         if number is not None or own or messages:
-            views.append(TurnView(number, *texts.get(number, ("", "")), word, score, own, messages))
+            names = [call.name for call in one.calls or ()]
+            word, score = scores.get(number, (None, None))
+            views.append(TurnView(number, one.question or "", one.answer or "", word, score, own, names, messages))
     return views
 
 

@@ -1,0 +1,129 @@
+"""Conversations in every view: a case each, with its turns, their scores and the call that fails."""
+
+from __future__ import annotations
+
+import io
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from processes import assert_golden
+from toolgrade import (
+    ConversationalTestCase,
+    Report,
+    TaskSuccessMetric,
+    ToolCall,
+    ToolCorrectnessMetric,
+    Turn,
+    compare,
+    evaluate,
+)
+from toolgrade.cli.annotations import print_annotations
+from toolgrade.evaluation import read_results
+from toolgrade.report.html import render_html
+from toolgrade.report.junit import render_junit
+from toolgrade.report.markdown import render_markdown
+from toolgrade.report.terminal import print_report
+
+SECRET = "sk-live0123456789abcdefghijklmnop"
+FIND = ToolCall(name="find", input_parameters={"to": "Lisbon"})
+METRICS = [
+    ToolCorrectnessMetric(threshold=1, evaluation_params=["input_parameters"]),
+    TaskSuccessMetric(effects={"find": "read", "book": "write", "pay": "write"}),
+]
+
+
+def book(seats: int) -> ToolCall:
+    """A call that writes."""
+    return ToolCall(name="book", input_parameters={"seats": seats}, execution={"status": "ok", "executed": True})
+
+
+def conversation(seats: int, text: str = "Booked TP531.", **fields: object) -> ConversationalTestCase:
+    """Turn 1 states nothing; turn 2 expects two seats and a text; turn 3 expects no call."""
+    turns = [
+        Turn(role="user", content=f"Find a flight to Lisbon. My key is {SECRET}."),
+        Turn(role="assistant", content="TP531 at 9:00.", tools_called=[FIND]),
+        Turn(
+            role="user",
+            content="Book the cheapest for two.",
+            expected_tools=[ToolCall(name="book", input_parameters={"seats": 2})],
+            required_texts=["TP531"],
+        ),
+        Turn(role="assistant", content=text, tools_called=[book(seats)]),
+        Turn(role="user", content="Thanks.", expected_tools=[]),
+        Turn(role="assistant", content="Bye.", tools_called=[]),
+    ]
+    return ConversationalTestCase.model_validate({"turns": turns, **fields})
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    """A conversation that fails in turn 2, one that passes, and one that its user spoilt."""
+    cases = [
+        conversation(1, "Done."),
+        conversation(2, id="good"),
+        conversation(2, id="spoilt", user_error="in turn 2, the user said another order: 4712"),
+    ]
+    return evaluate(cases, METRICS, show_progress=False)
+
+
+def test_terminal(report: Report) -> None:
+    """A conversation without an id is called by its first question; each turn has its score and its calls."""
+    file = io.StringIO()
+    console = Console(file=file, width=80, markup=False, highlight=False, emoji=False)
+    print_report(report, title="talks.jsonl", console=console, full=True)
+
+    assert_golden("terminal-conversations.txt", file.getvalue())
+
+
+def test_every_view_names_the_turn_with_the_call(report: Report, capsys: pytest.CaptureFixture[str]) -> None:
+    """And no view has a secret of what was said."""
+    print_annotations(report, [])
+    annotations = capsys.readouterr().out
+    views = [render_markdown(report, title="t"), render_junit(report, title="t"), render_html(report, title="t")]
+    views += [annotations, report.to_json()]
+
+    for view in views:
+        assert "turn 2" in view.lower()
+        assert "book" in view
+        assert "the user said another order: 4712" in view
+        assert SECRET not in view
+    (failed, passed, spoilt) = ET.fromstring(views[1]).iter("testcase")  # noqa: S314 - our own
+    failure, error = failed.find("failure"), spoilt.find("error")
+    assert failure is not None
+    assert error is not None
+    assert failure.get("message") == "turn 2 c2 book: args.seats 1, expected 2"
+    assert "turn 2  FAILED 0\n   user: Book the cheapest for two." in (failure.text or "")
+    assert "the user said another order" in (error.get("message") or "")
+    assert passed.find("failure") is None
+    assert 'turn 2 <span class="badge failed">' in views[2]
+    assert "turn 2 c2 book: args.seats 1, expected 2" in annotations
+
+
+def test_results_are_read_back(report: Report, tmp_path: Path) -> None:
+    """From a file of results with all fields of the conversations; a report as JSON has the names of the tools."""
+    cases = [entry.case for entry in report.cases]
+    again = evaluate(cases, METRICS, results=tmp_path / "results.jsonl", show_progress=False)
+    restored = read_results(tmp_path / "results.jsonl")
+
+    assert [entry.results for entry in restored.cases] == [entry.results for entry in again.cases]
+    for entry, before in zip(restored.cases, cases, strict=True):
+        assert isinstance(entry.case, ConversationalTestCase)
+        assert isinstance(before, ConversationalTestCase)
+        assert entry.case.user_error == before.user_error
+        assert [turn.required_texts for turn in entry.case.turns] == [turn.required_texts for turn in before.turns]
+        assert entry.case.to_test_case().expected_tools == before.to_test_case().expected_tools
+    (tmp_path / "report.json").write_text(report.to_json(), encoding="utf-8")
+    plain = read_results(tmp_path / "report.json").cases
+    assert [entry.identity for entry in plain] == [entry.identity for entry in report.cases]
+    assert plain[0].results == report.cases[0].results
+
+
+def test_a_comparison_names_the_turn(report: Report) -> None:
+    """Conversations are paired by id, or else by what the user said."""
+    before = evaluate([conversation(2), conversation(2, id="good")], METRICS, show_progress=False)
+    text = render_markdown(report, title="t", baseline=compare(before, report))
+
+    assert "turn 2 c2 book: args.seats 1, expected 2" in text
