@@ -217,6 +217,7 @@ def _user_turn(turn: _SpokenTurn) -> Turn:
 
 def _agent_turn(run: Run) -> Turn:
     fields = set_fields(conversation_of([run]).turns[-1])
+    fields["metadata"] = {"status": run.status.value, **fields.get("metadata", {})}  # also a good end is known
     if _has_unknown_calls(run):
         del fields["tools_called"]
     return Turn(**fields)

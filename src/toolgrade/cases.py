@@ -641,6 +641,7 @@ class ConversationalTestCase(Model):
             InvalidDataError: The expectations of the turns cannot be joined; see `toolgrade.expect.turns`.
         """
         exchanges = self.exchanges
+        answered = [exchange for exchange in exchanges if exchange.answers]
         recorded = [exchange for exchange in exchanges if exchange.calls is not None]
         calls = [call.model_copy(update={"turn": one.number}) for one in recorded for call in one.calls or ()]
         one = exchanges[0] if len(exchanges) == 1 else None
@@ -650,8 +651,8 @@ class ConversationalTestCase(Model):
             "name": self.name,
             "input": exchanges[0].question if exchanges else None,
             "actual_output": next((one.answer for one in reversed(exchanges) if one.answer), None),
-            "agent_texts": [text for exchange in exchanges for text in exchange.agent_texts] or None,
-            "tools_called": calls if len(recorded) == sum(bool(one.answers) for one in exchanges) else None,
+            "agent_texts": [text for exchange in answered for text in exchange.agent_texts] if answered else None,
+            "tools_called": calls if len(recorded) == len(answered) else None,
             "expected_tools": self._expected_tools(exchanges),
             "expected_output": self.expected_output,
             "required_texts": texts or None,

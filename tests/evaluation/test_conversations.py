@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolgrade import (
     Approve,
+    BudgetMetric,
     ConversationalTestCase,
     Golden,
     LLMTestCase,
@@ -23,6 +26,7 @@ from toolgrade import (
     TaskSuccessMetric,
     ToolCall,
     ToolCorrectnessMetric,
+    ToolSuccessRate,
     UserTurn,
     evaluate,
 )
@@ -101,7 +105,7 @@ def test_turns_are_said_in_order_to_one_conversation() -> None:
     assert [turn.expected_tools for turn in case.turns] == [None, None, [ToolCall(name="book")], None]
     assert (case.id, case.expected_tools, case.ends, case.metadata) == ("trip", [], "ok", {"a": 1})
     assert case.tags == ["air", "beta"]
-    assert case.turns[1].metadata == {"usage": {"input_tokens": 3}, "duration": 2.0}
+    assert case.turns[1].metadata == {"status": "ok", "usage": {"input_tokens": 3}, "duration": 2.0}
     assert Golden.from_conversation(case).turns == golden.turns
 
 
@@ -127,7 +131,7 @@ def test_an_answer_goes_on_in_the_same_turn(rest: Run, answer: Any) -> None:
     assert agent.inputs == ["Delete a.", answer, "Thanks."]
     assert [turn.content for turn in case.turns] == ["Delete a.", "Deleted.", "Thanks.", "Bye."]
     assert [call.id for call in case.turns[1].tools_called or []] == ["l1", "d1"]
-    assert "status" not in case.turns[1].metadata
+    assert case.turns[1].metadata["status"] == "ok"
     assert case.turns[1].metadata["usage"] == {"input_tokens": 5}
     assert Golden.from_conversation(case).turns == golden.turns
 
@@ -391,3 +395,41 @@ def test_a_plan_of_a_turn_is_kept() -> None:
     case = case_of(Golden(turns=[UserTurn("a", expected_tools=plan)]), Agent(Run()))
 
     assert case.turns[0].expected_tools == plan
+
+
+RUNS = st.builds(
+    Run,
+    actual_output=st.sampled_from((None, "done", "7")),
+    calls=st.lists(st.sampled_from((LOOK, DELETE, ToolCall(name="pay", input_parameters={"sum": 7}))), max_size=3),
+    status=st.sampled_from(("ok", "ok", "error", "stopped", "interrupted")),
+    usage=st.sampled_from((None, {"input_tokens": 4})),
+    duration=st.sampled_from((None, 2.0)),
+    warnings=st.sampled_from(([], ["incomplete"])),
+)
+STATED = st.fixed_dictionaries(
+    {"expected_tools": st.lists(st.sampled_from((LOOK, DELETE)), max_size=2)},
+    optional={"required_texts": st.sampled_from((["done"], ["7"]))},
+)
+METRICS = [
+    ToolCorrectnessMetric(evaluation_params=["input_parameters"], denominator="f1"),
+    TaskSuccessMetric(effects={"delete": "write", "look_up": "read", "pay": "write"}),
+    BudgetMetric(max_calls=1, max_tokens=3, max_seconds=1),
+    ToolSuccessRate(),
+]
+
+
+@given(RUNS, STATED, st.sampled_from((None, "ok", "interrupted", "any")), st.booleans())
+def test_one_turn_is_worth_its_question(run: Run, stated: dict[str, Any], ends: Any, on_the_turn: bool) -> None:
+    """A golden of one turn has the scores, the calls and the outcome of a golden of that question."""
+    question = Golden(input="a", ends=ends, **stated)
+    turns = [UserTurn("a", **stated)] if on_the_turn else ["a"]
+    talk = Golden(turns=turns, ends=ends, **({} if on_the_turn else stated))
+    one, other = evaluate(goldens=[question, talk], agent=Agent(run), metrics=METRICS).cases
+
+    assert [(result.status, result.score) for result in one.results] == [
+        (result.status, result.score) for result in other.results
+    ]
+    assert one.outcome == other.outcome
+    assert isinstance(other.case, ConversationalTestCase)
+    assert isinstance(one.case, LLMTestCase)
+    assert other.case.turns[1].tools_called == one.case.tools_called

@@ -288,13 +288,13 @@ def test_what_the_model_used_is_apart_from_judges(capsys: pytest.CaptureFixture[
     """In the metadata of each conversation, and in one line of the report."""
     replies = [Reply(text, usage=(100, 10)) for text in ("A refund, please.", "[stop]")] * 2
     with FakeOpenAI(*replies) as server:
-        prices = {MODEL: {"input": 1.0, "output": 2.0}}
+        prices = {MODEL: {"input": 1000.0, "output": 2000.0}}
         model = OpenAIJudge(MODEL, base_url=server.base_url, prices=prices)
         report = ask(says("Refunded."), model, trials=2, max_concurrency=1)
 
-    used = {"model": MODEL, "input_tokens": 200, "output_tokens": 20, "requests": 2, "cost": pytest.approx(0.00024)}
+    used = {"model": MODEL, "input_tokens": 200, "output_tokens": 20, "requests": 2, "cost": pytest.approx(0.24)}
     assert [case.case.metadata["user_model"] for case in report.cases] == [used, used]
-    line = "simulated users: 400 input tokens, 40 output tokens, 4 requests, cost 0.00048"
+    line = "simulated users: 400 input tokens, 40 output tokens, 4 requests, cost 0.48"
     print_report(report, title="users")
     assert line in " ".join(capsys.readouterr().out.split())
 

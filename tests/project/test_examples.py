@@ -19,6 +19,7 @@ NEEDED = {
     "live_otel": "opentelemetry",
     "llama_index_agent": "toolgrade_llama_index",
     "openai_agents": "toolgrade_openai_agents",
+    "simulated_user": "openai",
     "validate_a_judge": "openai",
 }
 """Examples that need an adapter or another package, and are left out where the core is tested alone."""
