@@ -8,11 +8,10 @@ them. In three of the trials the agent's model refunds another order, which pass
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-from openai import AsyncOpenAI
+from openai import OpenAI
 
 from toolgrade import Golden, Run, SimulatedUser, ToolCall, ToolCorrectnessMetric, evaluate, run_from_messages
 from toolgrade.agents import Conversation
@@ -32,16 +31,15 @@ GOLDEN = Golden(
 )
 
 
-def shop_agent(base_url: str) -> Any:  # noqa: ANN401 - a function
-    """Return an agent whose model is behind an endpoint."""
-    client = AsyncOpenAI(base_url=base_url, api_key="none")
+def shop_agent(client: OpenAI) -> Any:  # noqa: ANN401 - a function
+    """Return an agent with a model of this client."""
 
-    async def agent(text: str, conversation: Conversation) -> Run:
+    def agent(text: str, conversation: Conversation) -> Run:
         history = conversation.memory.setdefault("history", [])
         start = len(history)
         history.append({"role": "user", "content": text})
         while True:
-            reply = await client.chat.completions.create(model="agent", messages=history, tools=[TOOL])
+            reply = client.chat.completions.create(model="agent", messages=history, tools=[TOOL])
             message = reply.choices[0].message
             history.append(message.model_dump(exclude_none=True))
             if not message.tool_calls:
@@ -53,8 +51,8 @@ def shop_agent(base_url: str) -> Any:  # noqa: ANN401 - a function
     return agent
 
 
-def models() -> Iterator[Any]:
-    """Yield a function that plays the models of the agent and of the user."""
+def models() -> Any:  # noqa: ANN401 - a function
+    """Return a function that plays the models of the agent and of the user."""
     refunds = count(1)
 
     def play(request: ReceivedRequest) -> Any:  # noqa: ANN401 - a step
@@ -70,15 +68,15 @@ def models() -> Iterator[Any]:
             return "Which order is it?"
         return [AskFor("refund", {"order": "4712" if next(refunds) in {3, 6, 9} else "4711"})]
 
-    yield play
+    return play
 
 
 def main() -> None:
     """Ask in ten trials, and print how reliable the agent is."""
-    with FakeOpenAI(answer=next(models())) as server:
+    with FakeOpenAI(answer=models()) as server, OpenAI(base_url=server.base_url, api_key="none") as client:
         report = evaluate(
             goldens=[GOLDEN],
-            agent=shop_agent(server.base_url),
+            agent=shop_agent(client),
             metrics=[ToolCorrectnessMetric(evaluation_params=["input_parameters"], threshold=1)],
             user_model=OpenAIJudge("user", base_url=server.base_url),
             trials=10,
