@@ -1,7 +1,7 @@
 """Capture of agent runs: observations go into a `RunBuilder`, a `Run` comes out; plus `@observe` for plain Python."""
 
 from toolgrade.capture.builder import RunBuilder
-from toolgrade.capture.conversations import conversation, conversations
+from toolgrade.capture.conversations import LACKS_BEGINNING, conversation, conversations, joined
 from toolgrade.capture.input_parts import image_parts
 from toolgrade.capture.observation.decorator import current_run
 from toolgrade.capture.observation.spans import record
@@ -12,6 +12,7 @@ from toolgrade.matching.json_compare import ABSENT, json_equal
 
 __all__ = [
     "ABSENT",
+    "LACKS_BEGINNING",
     "Branch",
     "JsonlSink",
     "Outcome",
@@ -24,6 +25,7 @@ __all__ = [
     "conversations",
     "current_run",
     "image_parts",
+    "joined",
     "json_equal",
     "record",
 ]

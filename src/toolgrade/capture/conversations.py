@@ -141,7 +141,7 @@ def joined(earlier: Run, later: Run, *, goes_on: bool = False) -> Run | None:
 
     Example:
         >>> from toolgrade import Run, ToolCall
-        >>> from toolgrade.capture.conversations import joined
+        >>> from toolgrade.capture import joined
         >>> waiting = ToolCall(name="delete", id="c1", execution={"status": "pending"})
         >>> earlier = Run(input="Delete it.", calls=[waiting], status="interrupted")
         >>> later = Run(calls=[ToolCall(name="delete", id="c1"), ToolCall(name="log")], actual_output="Done.")

@@ -21,8 +21,7 @@ from uuid import UUID
 from langchain_core.messages import AIMessage, BaseMessage
 
 from toolgrade.calls import ToolCallType, ToolSpec
-from toolgrade.capture import Branch, RunBuilder
-from toolgrade.capture.conversations import LACKS_BEGINNING
+from toolgrade.capture import LACKS_BEGINNING, Branch, RunBuilder
 from toolgrade.cases import Run, RunStatus
 from toolgrade_langchain import _states
 from toolgrade_langchain._errors import error_text

@@ -10,7 +10,7 @@ from llama_index.core.workflow import InputRequiredEvent
 
 from toolgrade import ConfigurationError
 from toolgrade.agents import AgentCallable, Conversation
-from toolgrade.capture.conversations import joined
+from toolgrade.capture import joined
 from toolgrade.cases import Run, RunStatus
 from toolgrade_llama_index._answers import WaitingRun
 from toolgrade_llama_index._recorder import record

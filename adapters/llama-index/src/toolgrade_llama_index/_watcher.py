@@ -28,8 +28,7 @@ from llama_index.core.workflow import Context, Event, StartEvent, Workflow
 
 from toolgrade.calls import CallStatus, ToolCallType, ToolSpec
 from toolgrade.calls import ToolCall as RecordedCall
-from toolgrade.capture import Branch, Outcome, Request
-from toolgrade.capture.conversations import LACKS_BEGINNING
+from toolgrade.capture import LACKS_BEGINNING, Branch, Outcome, Request
 from toolgrade.cases import Run, RunStatus
 from toolgrade_llama_index import _messages
 from toolgrade_llama_index._agent_steps import HANDOFF, TOP
