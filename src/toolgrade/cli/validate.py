@@ -79,8 +79,8 @@ def validate(
 ) -> None:
     """Measure how well scores separate good runs from bad ones, by a label in the cases.
 
-    FILE is a file that `toolgrade score` reads, or whole conversations for --metric tool-use. Cases
-    without a label are not measured, and cases without a score do not count as 0; both are reported.
+    FILE is a file that `toolgrade score` reads. Cases without a label are not measured, and cases without a score do
+    not count as 0; both are reported.
 
     AUC is how often a good run scores higher than a bad one, ties counting half: 0.5 is chance, 1 is always. The best
     threshold is the one at which most good runs pass and most bad runs fail.
