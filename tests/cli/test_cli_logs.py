@@ -116,7 +116,7 @@ def test_an_ambiguous_input_is_an_error() -> None:
         (lines(golden(7)), "no case has a golden in two.jsonl, by id, name or input; name the field"),
         (lines(golden(7, id="")), "no case has a golden in two.jsonl, by id, name or input; name the field"),
         (lines(golden(1, id="a"), golden(2, id="a")), "two.jsonl has several goldens with one id: 'a'"),
-        (lines({"id": "a"}), "two.jsonl:1: $.input: is required"),
+        (lines({"id": "a"}), "two.jsonl:1: $: a golden must have exactly one of input, turns, user"),
     ],
 )
 def test_goldens_that_cannot_be_joined_stop_the_command(goldens: bytes, message: str) -> None:

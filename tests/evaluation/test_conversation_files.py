@@ -203,3 +203,19 @@ def test_a_user_that_spoilt_the_conversation_is_the_reason(tmp_path: Path) -> No
 
     assert case.outcome == "not_measured"
     assert "in turn 2, the user invented an order number" in (case.results[0].reason or "")
+
+
+def test_a_run_that_waited_and_went_on_elsewhere_is_one_turn(tmp_path: Path) -> None:
+    """In another file, by another process, each call once; whatever the order of the files."""
+    waiting = ToolCall(name="pay", id="c1", execution={"status": "pending"})
+    paid = ToolCall(name="pay", id="c1", execution={"status": "ok"}, output="paid")
+    start = datetime(2026, 5, 3, 9, 0, tzinfo=timezone.utc)
+    first = Run(input="Pay.", calls=[waiting], status="interrupted", conversation_id="c", run_id="1", started_at=start)
+    then = Run(calls=[paid], actual_output="Paid.", conversation_id="c", run_id="2", started_at=start.replace(minute=1))
+    golden = Golden(turns=[UserTurn("Pay.", expected_tools=[ToolCall(name="pay")]), Approve()])
+    paths = [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
+    for path, run in zip(paths, (then, first), strict=True):
+        write_cases(path, [run.to_test_case()])
+    for files in (paths, paths[::-1]):
+        (case,) = evaluate(files, METRICS, goldens=[golden], show_progress=False).cases
+        assert (case.outcome, case.wrong_end, case.results[0].score) == ("passed", None, 1)
