@@ -143,17 +143,21 @@ class _Talk:
             said, error = await asyncio.wait_for(call(user, self.case()), seconds)
         except (TimeoutError, asyncio.TimeoutError):
             said, error = None, ToolgradeError(f"the user said nothing within {self._limits.golden_timeout:g} s")
-        problem = _problem_of(said, error)
-        if self._played is None and next(self._inputs) > _MOST_INPUTS:
-            problem = f"the user did not stop after {_MOST_INPUTS} texts; return None at the end"
-        if isinstance(said, (Approve, Reject)) and self._waiting is None:
-            problem = f"the user returned {type(said).__name__}(), but the agent does not wait for a person"
-        if said is None and problem is None and not self._turns:
-            problem = "the user said nothing"
+        problem = _problem_of(said, error) or self._misplaced(said)
         if problem is not None:
             self._user_error = f"in turn {len(self._turns) + (self._waiting is None)}, {problem}"
             return None
         return UserTurn(said) if isinstance(said, str) else cast("TurnItem | None", said)
+
+    def _misplaced(self, said: object) -> str | None:
+        """Return why the user cannot say this now; `None` if it can."""
+        if said is None:
+            return None if self._turns else "the user said nothing"
+        if isinstance(said, (Approve, Reject)) and self._waiting is None:
+            return f"the user returned {type(said).__name__}(), but the agent does not wait for a person"
+        if self._played is None and next(self._inputs) > _MOST_INPUTS:
+            return f"the user did not stop after {_MOST_INPUTS} texts; return None at the end"
+        return None
 
     def _limit(self, *, whole: bool = False) -> tuple[float | None, str]:
         """Return the seconds that the agent has now, and the error if it is late; if `whole`, those of the golden."""
