@@ -183,7 +183,10 @@ class _Talk:
         for turn, run in zip(self._turns, runs, strict=True):
             turns += [_user_turn(turn), _agent_turn(run)]
         tags = [*golden.tags, *dict.fromkeys(tag for run in runs for tag in run.tags)]
-        metadata = golden.metadata | ({} if self._played is None else {USER_MODEL: self._played.used})
+        # A golden of a conversation that was played before has what that one used.
+        metadata = {name: value for name, value in golden.metadata.items() if name != USER_MODEL}
+        if self._played is not None:
+            metadata[USER_MODEL] = self._played.used
         fields = {
             "available_tools": recorded.available_tools,
             **{name: value for name, value in set_fields(golden).items() if name in _OF_GOLDEN},

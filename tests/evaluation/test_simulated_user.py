@@ -114,6 +114,7 @@ def test_a_conversation_can_be_repeated_word_for_word() -> None:
     assert isinstance(again, ConversationalTestCase)
     assert again.turns == case.turns
     assert again.expected_tools == case.expected_tools
+    assert (again.metadata, list(case.metadata)) == ({}, ["user_model"])
 
 
 class _WithSchema:
