@@ -9,7 +9,7 @@ import pytest
 from li_agents import ScriptedLLM, asks
 from li_versions import WORKFLOWS_2
 from llama_index.core.agent.workflow import FunctionAgent
-from llama_index.core.memory import Memory
+from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import (
     Context,
@@ -235,7 +235,7 @@ def test_a_context_names_the_conversation() -> None:
         with record() as recorder:
             for options in (
                 *({"ctx": unnamed}, {"ctx": unnamed}),
-                *({"ctx": named, "memory": Memory.from_defaults(session_id="m")}, {"ctx": named}, {}),
+                *({"ctx": named, "memory": ChatMemoryBuffer.from_defaults(chat_store_key="m")}, {"ctx": named}, {}),
             ):
                 await agent.run(user_msg="hi", **options)
         return [run.conversation_id for run in recorder.runs]

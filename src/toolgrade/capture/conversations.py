@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -154,33 +155,57 @@ def joined(earlier: Run, later: Run, *, goes_on: bool = False) -> Run | None:
     if earlier.run_id is not None and earlier.run_id == later.run_id:
         return later
     calls, places = _joined_calls(earlier.calls, later.calls)
-    if goes_on and {*range(len(earlier.calls))} <= {*places}:
+    if goes_on and set(range(len(earlier.calls))) <= set(places):
         return later  # an agent returned the whole turn
-    waiting = {place for place, call in enumerate(earlier.calls) if _is_waiting(call)}
-    is_new = later.input not in (None, earlier.input) or bool(waiting and later.calls)
-    if is_new and not goes_on and not waiting & set(places):
+    if not goes_on and not _goes_on(earlier, later, places):
         return None
-    first, rest = earlier.usage or {}, later.usage or {}
-    tools = {tool.name: tool for run in (later, earlier) for tool in run.available_tools or ()}
-    handoffs = [
-        one.model_copy(update={"call": None if one.call is None else places[one.call]}) for one in later.handoffs
-    ]
-    both: dict[str, Any] = {
-        "agent_texts": _texts(earlier) + _texts(later) if earlier.agent_texts or later.agent_texts else None,
+    begun = set_fields(earlier)
+    for name in ("status", "error", "actual_output"):
+        begun.pop(name, None)
+    both = {"calls": calls, **_joined_handoffs(earlier, later, places), **_joined_fields(earlier, later)}
+    return later.model_copy(update=drop_none(begun | both))
+
+
+def _joined_fields(earlier: Run, later: Run) -> dict[str, Any]:
+    """Return what two runs have in common, without their calls."""
+    usage = Counter(earlier.usage)
+    usage.update(later.usage or {})
+    tools = {tool.name: tool for tool in [*(later.available_tools or ()), *(earlier.available_tools or ())]}
+    return {
+        "agent_texts": _joined_texts(earlier, later),
         "dialogue": earlier.dialogue + later.dialogue,
-        "calls": calls,
-        "handoffs": earlier.handoffs + [one for one in handoffs if one not in earlier.handoffs],
-        "failed_handoffs": sorted({*earlier.failed_handoffs, *(places[call] for call in later.failed_handoffs)}),
         "available_tools": list(tools.values()) or None,
         "models": _unique(earlier.models + later.models),
-        "usage": {name: first.get(name, 0) + rest.get(name, 0) for name in first | rest} or None,
+        "usage": dict(usage) or None,
         "tags": _unique(earlier.tags + later.tags),
         "metadata": later.metadata | earlier.metadata,
-        "duration": None if earlier.duration is None or later.duration is None else earlier.duration + later.duration,
+        "duration": earlier.duration and later.duration and earlier.duration + later.duration,
         "warnings": [text for text in _unique(earlier.warnings + later.warnings) if text != LACKS_BEGINNING],
     }
-    begun = {name: value for name, value in set_fields(earlier).items() if name not in ("status", "actual_output")}
-    return later.model_copy(update=drop_none(begun | both))
+
+
+def _joined_handoffs(earlier: Run, later: Run, places: Sequence[int]) -> dict[str, Any]:
+    """Return the handoffs of two runs, by the places of the later run's calls in both."""
+    moved = [one if one.call is None else one.model_copy(update={"call": places[one.call]}) for one in later.handoffs]
+    return {
+        "handoffs": earlier.handoffs + [one for one in moved if one not in earlier.handoffs],
+        "failed_handoffs": sorted({*earlier.failed_handoffs, *(places[call] for call in later.failed_handoffs)}),
+    }
+
+
+def _goes_on(earlier: Run, later: Run, places: Sequence[int]) -> bool:
+    """Return whether a run goes on with one that waits, by its calls or else by its input."""
+    waiting = {place for place, call in enumerate(earlier.calls) if _is_waiting(call)}
+    if waiting & set(places):
+        return True
+    return later.input in (None, earlier.input) and not (waiting and later.calls)
+
+
+def _joined_texts(earlier: Run, later: Run) -> list[str] | None:
+    if earlier.agent_texts is None and later.agent_texts is None:
+        return None
+    answers = [[] if run.actual_output is None else [run.actual_output] for run in (earlier, later)]
+    return [*(earlier.agent_texts or answers[0]), *(later.agent_texts or answers[1])]
 
 
 def _joined_calls(earlier: Sequence[ToolCall], later: Sequence[ToolCall]) -> tuple[list[ToolCall], list[int]]:
@@ -194,13 +219,18 @@ def _joined_calls(earlier: Sequence[ToolCall], later: Sequence[ToolCall]) -> tup
             left.remove(same)
             places[same] = place
             calls[place] = _joined_call(call, later[same])
-    steps = sorted({step for index in left if (step := _step(later[index])) is not None})
+    new = _with_steps_after(earlier, [later[index] for index in left])
+    for place, index in enumerate(left, start=len(calls)):
+        places[index] = place
+    return calls + new, places
+
+
+def _with_steps_after(earlier: Sequence[ToolCall], calls: Sequence[ToolCall]) -> list[ToolCall]:
+    """Return calls with their steps counted on after those of the earlier calls."""
+    steps = sorted({step for call in calls if (step := _step(call)) is not None})
     begin = max((step + 1 for call in earlier if (step := _step(call)) is not None), default=0)
-    for index in left:
-        places[index], call = len(calls), later[index]
-        step = _step(call)
-        calls.append(call if step is None else _executed(call, step=begin + steps.index(step)))
-    return calls, places
+    numbers: dict[int | None, int] = {step: begin + n for n, step in enumerate(steps)}
+    return [call if _step(call) is None else _executed(call, step=numbers[_step(call)]) for call in calls]
 
 
 def _joined_call(earlier: ToolCall, later: ToolCall) -> ToolCall:
@@ -230,10 +260,6 @@ def _is_waiting(call: ToolCall) -> bool:
 
 def _step(call: ToolCall) -> int | None:
     return None if call.execution is None else call.execution.step
-
-
-def _texts(run: Run) -> list[str]:
-    return run.agent_texts or ([run.actual_output] if run.actual_output else [])
 
 
 def _unique(texts: list[str]) -> list[str]:

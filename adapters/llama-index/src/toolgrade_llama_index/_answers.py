@@ -48,24 +48,25 @@ class WaitingRun:
         if self.error is not None:
             message = f"the context of a run that waits must be serializable to go on with the run, got {self.error}"
             raise ConfigurationError(f"{message}; or answer within the run, by as_agent(agent, human=...)")
-        steps = (self.state.get("workers") or {}).values()
-        waiters = [waiter for step in steps for waiter in step.get("collected_waiters") or ()]
-        kinds = (
-            _classes({waiter["waiting_for_event"] for waiter in waiters}) or _accepted(agent) or [HumanResponseEvent]
-        )
+        kinds = self._awaited() or _accepted(agent) or [HumanResponseEvent]
         events = [_response(kind, question, answer) for kind in kinds for question in self.questions]
         # An event answers all waiters that state no requirements; to send another one would run their steps twice.
-        is_for_all = waiters and not any(waiter.get("has_requirements") for waiter in waiters)
-        events = events[:: len(self.questions)] if is_for_all else _unique(events)
+        needs = [waiter.get("has_requirements") for waiter in self._waiters()]
+        events = events[:: len(self.questions)] if needs and not any(needs) else _unique(events)
         return Context.from_dict(agent, dict(self.state), serializer=JsonPickleSerializer()), events
 
+    def _waiters(self) -> list[Mapping[str, Any]]:
+        """Return what steps and tools wait for, as the context stores it."""
+        steps = (self.state.get("workers") or {}).values()
+        return [waiter for step in steps for waiter in step.get("collected_waiters") or ()]
 
-def _classes(names: set[str]) -> list[type[Event]]:
-    """Return the classes of events with these names, modules included."""
-    kinds: list[type[Event]] = [Event]
-    for kind in kinds:
-        kinds += kind.__subclasses__()
-    return [kind for kind in kinds if f"{kind.__module__}.{kind.__name__}" in names]
+    def _awaited(self) -> list[type[Event]]:
+        """Return the classes of the events that steps and tools wait for."""
+        names = {waiter["waiting_for_event"] for waiter in self._waiters()}
+        kinds: list[type[Event]] = [Event]
+        for kind in kinds:
+            kinds += kind.__subclasses__()
+        return [kind for kind in kinds if f"{kind.__module__}.{kind.__name__}" in names]
 
 
 def _accepted(agent: Any) -> list[type[Event]]:
@@ -84,18 +85,23 @@ def _response(kind: type[Event], question: InputRequiredEvent, answer: Any) -> E
     """Return the event that answers a question; it repeats the fields of the question, by which waiters may choose."""
     fields = {name: getattr(question, name) for name in type(question).model_fields} | dict(question.items())
     fields.pop("prefix", None)
-    missing: dict[str, object] = {n: field.annotation for n, field in kind.model_fields.items() if field.is_required()}
-    missing = {name: form for name, form in missing.items() if name not in fields} or {"response": str}
-    (name, form), *others = missing.items()
-    is_decision = isinstance(answer, (Approve, Reject))
-    if form is bool and not is_decision:
-        raise ConfigurationError(f"the answer to {kind.__name__}.{name} must be Approve() or Reject(), got {answer!r}")
-    if others or form not in (str, Any, bool):
-        message = (
-            f"{kind.__name__}, for which the run waits, must have one field of text or bool to take an answer, got "
-        )
-        message += ", ".join(f"{name}: {form}" for name, form in missing.items())
-        raise ConfigurationError(f"{message}; answer within the run, by as_agent(agent, human=...)")
-    text = ("yes" if isinstance(answer, Approve) else "no") if is_decision else answer
-    reason = {"reason": answer.reject} if isinstance(answer, Reject) and answer.reject else {}
-    return kind(**fields, **reason, **{name: isinstance(answer, Approve) if form is bool else text})
+    name, form = _free_field(kind, fields)
+    if isinstance(answer, str):
+        if form is bool:
+            raise ConfigurationError(f"the answer to {kind.__name__} must be Approve() or Reject(), got {answer!r}")
+        return kind(**fields, **{name: answer})
+    if isinstance(answer, Reject) and answer.reject:
+        fields["reason"] = answer.reject
+    is_yes = isinstance(answer, Approve)
+    return kind(**fields, **{name: is_yes if form is bool else "yes" if is_yes else "no"})
+
+
+def _free_field(kind: type[Event], fields: Mapping[str, object]) -> tuple[str, object]:
+    """Return the name and the type of the field that an answer fills: the only required one besides `fields`."""
+    missing: dict[str, Any] = {name: one.annotation for name, one in kind.model_fields.items() if one.is_required()}
+    free = [(name, form) for name, form in missing.items() if name not in fields] or [("response", str)]
+    if len(free) > 1 or free[0][1] not in (str, Any, bool):
+        got = ", ".join(f"{name}: {form}" for name, form in free)
+        message = f"{kind.__name__}, for which the run waits, must have one field of text or bool to take an answer"
+        raise ConfigurationError(f"{message}, got {got}; answer within the run, by as_agent(agent, human=...)")
+    return free[0]

@@ -129,12 +129,18 @@ async def recorded_run(
         return recorder.last_run  # raises why there is none
     if run is None:  # the run did not even begin
         run = Run(input=question, calls=[])
+    return _with_end(run, failure, is_left=is_left)
+
+
+def _with_end(run: Run, failure: BaseException | None, *, is_left: bool) -> Run:
+    """Return a run with the end that only its caller knows."""
     if is_left and run.status is RunStatus.STOPPED:  # the recorder knows questions of tools, but not those of steps
-        run = run.model_copy(update={"status": RunStatus.INTERRUPTED, "error": None})
-    elif isinstance(failure, _TimeoutError):
-        run = run.model_copy(update={"status": RunStatus.STOPPED, "error": str(failure), "actual_output": None})
-    elif failure is not None and run.status is RunStatus.OK:
-        run = run.model_copy(update={"status": status_of(failure), "error": error_text(failure), "actual_output": None})
+        return run.model_copy(update={"status": RunStatus.INTERRUPTED, "error": None})
+    if isinstance(failure, _TimeoutError):
+        return run.model_copy(update={"status": RunStatus.STOPPED, "error": str(failure), "actual_output": None})
+    if failure is not None and run.status is RunStatus.OK:
+        changes = {"status": status_of(failure), "error": error_text(failure), "actual_output": None}
+        return run.model_copy(update=changes)
     return run
 
 
