@@ -65,7 +65,7 @@ result = ToolUseMetric(TOOLS, judge=judge).measure(CONVERSATION)
 print(result.reason)
 print()
 for unit in result.units:
-    print(f"turns {unit.turns}: selection {unit.selection:g}, arguments {unit.arguments:g}")
+    print(f"turn {unit.turn}: selection {unit.selection:g}, arguments {unit.arguments:g}")
     for entry in unit.questions:
         print(f"  {entry.criterion:15} {entry.tool or '':8} {entry.decision:4} by {entry.decided_by}")
 print()
