@@ -95,13 +95,13 @@ def _call_links(messages: Sequence[MessageView], anchor: str) -> dict[str, str]:
     return {label: f"{anchor}:{label}" for label in labels}
 
 
-def _turn_badges(results: Sequence[MetricResult]) -> dict[int | None, list[tuple[Word, str]]]:
+def _turn_badges(results: Sequence[MetricResult]) -> dict[int | None, list[tuple[Word, str, str]]]:
     """Return the scores of each turn of a conversation, by its number: their words, and the metrics with the scores."""
-    badges: dict[int | None, list[tuple[Word, str]]] = {}
+    badges: dict[int | None, list[tuple[Word, str, str]]] = {}
     for result in results:
         for number, (word, score) in turn_scores(result).items():
-            name = f"{result.metric} " if len(results) > 1 else ""
-            badges.setdefault(number, []).append((word, printable(f"{name}{number_text(score)}")))
+            metric = result.metric if len(results) > 1 else ""
+            badges.setdefault(number, []).append((word, metric, number_text(score)))
     return badges
 
 
