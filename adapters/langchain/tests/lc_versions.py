@@ -68,9 +68,9 @@ FEATURES = {
         _literal("langchain.agents.middleware.human_in_the_loop", "DecisionType", "respond"),
     ),
     "per_call": Feature(
-        "one interrupt for each call came with langchain 1.5",
+        "one interrupt for each call is a mode of langchain 1.4.10, and not of 1.0",
         "langchain",
-        (1, 5, 0),
+        (1, 4, 10),
         parameter("langchain.agents.middleware", "HumanInTheLoopMiddleware.__init__", "interrupt_mode"),
     ),
     "events_v3": Feature(
