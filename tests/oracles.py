@@ -182,7 +182,7 @@ def _camel(name: str) -> str:
 
 def _camel_value(value: Any) -> Any:
     if isinstance(value, list):
-        return [camel_form(item) for item in value]
+        return [camel_form(item) if isinstance(item, dict) else item for item in value]
     return camel_form(value) if isinstance(value, dict) else value
 
 

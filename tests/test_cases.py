@@ -24,6 +24,7 @@ from strategies import (
     run_fields,
 )
 from toolgrade import (
+    Approve,
     CallStatus,
     ConversationalTestCase,
     Execution,
@@ -33,13 +34,16 @@ from toolgrade import (
     LLMTestCase,
     MLLMImage,
     MLLMTestCase,
+    Reject,
     Run,
     RunStatus,
+    SimulatedUser,
     ToolCall,
     ToolCallType,
     ToolgradeWarning,
     ToolSpec,
     Turn,
+    UserTurn,
 )
 from toolgrade.calls import CallOrigin, ToolEffect
 
@@ -90,7 +94,15 @@ CALL = ToolCall(
 )
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", ToolgradeWarning)  # no metric reads the context
-    SPOKEN = Turn(role="user", content="i", tools_called=[], metadata={"a": 1}, retrieval_context=["r"])
+    SPOKEN = Turn(
+        role="user",
+        content="i",
+        tools_called=[],
+        expected_tools=[CALL],
+        required_texts=["t"],
+        metadata={"a": 1},
+        retrieval_context=["r"],
+    )
 RUN = Run(
     input="i",
     input_parts=["i", MLLMImage(url="u")],
@@ -122,6 +134,11 @@ IMAGES = {name: ["text", MLLMImage(url="u", path=None, data=None, mime_type="ima
 UNREAD: dict[str, Any] = {"context": ["c"], "comments": "c"}
 RETRIEVED = {"retrieval_context": ["c"]}
 COSTS = {"token_cost": 0.5, "completion_time": 1.5}
+SAID: list[dict[str, Any]] = [
+    {"input": "i"},
+    {"turns": [UserTurn("i", expected_tools=[CALL], required_texts=["t"]), Approve(), Reject("no")]},
+    {"user": SimulatedUser(goal="g", facts={"a": [1]}, stop="s", max_turns=3)},
+]
 SETTING = dict.fromkeys(("scenario", "expected_outcome", "user_description", "chatbot_role"), "s")
 
 
@@ -143,8 +160,18 @@ def complete_objects() -> list[Any]:
             **COSTS,
         ),
         MLLMTestCase(name="n", run=RUN, **COMMON, **CALLS, **IMAGES, **STATED, **RECORDED, **unread, **COSTS),
-        ConversationalTestCase(name="n", turns=[turn], **COMMON, **UNREAD, **SETTING),
-        Golden(input="i", expected_output="e", expected_tools=[CALL], **COMMON, **STATED, **unread),
+        ConversationalTestCase(
+            name="n",
+            turns=[SPOKEN, turn],
+            expected_tools=[CALL],
+            expected_output="e",
+            user_error="u",
+            **COMMON,
+            **STATED,
+            **UNREAD,
+            **SETTING,
+        ),
+        *(Golden(expected_output="e", expected_tools=[CALL], **said, **COMMON, **STATED, **unread) for said in SAID),
         RUN,
     ]
 
@@ -164,7 +191,8 @@ def test_nothing_is_left_out_of_these_tests(one: Any) -> None:
     """Every field of every kind of object is set in one of the objects that are written and read here."""
 
     def check(model: Any) -> None:
-        assert model.model_fields_set == type(model).model_fields.keys()
+        others = {"input", "turns", "user"} if isinstance(model, Golden) else set()
+        assert model.model_fields_set | others == type(model).model_fields.keys()
         for value in (getattr(model, name) for name in model.model_fields_set):
             for item in (value if isinstance(value, list) else [value])[:1]:
                 if hasattr(item, "model_fields_set") and getattr(item, "name", "") != "inner":
@@ -301,7 +329,17 @@ def test_no_calls_and_unknown_calls_differ() -> None:
         pytest.param(Turn, {"role": "system", "content": "x"}, "'user' or 'assistant'", id="role"),
         pytest.param(Turn, {"role": "user"}, "$.content: is required", id="turn without content"),
         pytest.param(ConversationalTestCase, {}, "$.turns: is required", id="conversation without turns"),
-        pytest.param(Golden, {}, "$.input: is required", id="golden without input"),
+        pytest.param(Golden, {}, "exactly one of input, turns, user, got none", id="golden that says nothing"),
+        pytest.param(Golden, {"input": "a", "turns": ["a"]}, "user, got input, turns", id="golden of two kinds"),
+        pytest.param(Golden, {"turns": []}, "must have at least one text of the user", id="golden without turns"),
+        pytest.param(Golden, {"turns": [{"approve": True}]}, "$.turns[0]: must be a text of the user", id="first turn"),
+        pytest.param(Golden, {"turns": ["a", 3]}, "$.turns[1]: a turn must be text, a UserTurn", id="turn of a golden"),
+        pytest.param(
+            Turn,
+            {"role": "assistant", "content": "a", "expected_tools": []},
+            "$.expected_tools: must be of a turn of the user",
+            id="expectation of an answer",
+        ),
         pytest.param(Run, {"status": "fine"}, "'ok', 'error', 'interrupted' or 'stopped'", id="status of a run"),
         pytest.param(MLLMTestCase, {"input": [3]}, "part 0 must be text or an MLLMImage, got int", id="part"),
         pytest.param(MLLMTestCase, {"input": 3}, "expected text, or a list of texts and images", id="number as input"),

@@ -283,8 +283,11 @@ class Turn(Model):
     @model_validator(mode="after")
     def _stated_by_users(self) -> "Self":
         if self.role == "assistant":
-            for name in ("expected_tools", "required_texts"):
-                if name in self.model_fields_set and getattr(self, name) not in (None, []):
+            for name, is_stated in (
+                ("expected_tools", self.expected_tools is not None),
+                ("required_texts", self.required_texts),
+            ):
+                if is_stated:
                     message = f"must be of a turn of the user; state {name} with the text that the agent answers"
                     raise InvalidDataError(message, [Problem(f"$.{name}", message)])
         return self
@@ -642,28 +645,20 @@ class ConversationalTestCase(Model):
         """
         exchanges = self.exchanges
         answered = [exchange for exchange in exchanges if exchange.answers]
-        recorded = [exchange for exchange in exchanges if exchange.calls is not None]
-        calls = [call.model_copy(update={"turn": one.number}) for one in recorded for call in one.calls or ()]
-        one = exchanges[0] if len(exchanges) == 1 else None
-        texts = self.required_texts if one is None else [*self.required_texts, *one.required_texts]
+        calls = list(chain.from_iterable(one.calls_in_turn for one in answered))
+        texts = [*self.required_texts, *(exchanges[0].required_texts if len(exchanges) == 1 else ())]
+        same = {"id", "name", "expected_output", "ends", "available_tools", "tags", "metadata"} & self.model_fields_set
         fields: JsonObject = {
-            "id": self.id,
-            "name": self.name,
             "input": exchanges[0].question if exchanges else None,
-            "actual_output": next((one.answer for one in reversed(exchanges) if one.answer), None),
-            "agent_texts": [text for exchange in answered for text in exchange.agent_texts] if answered else None,
-            "tools_called": calls if len(recorded) == len(answered) else None,
+            "actual_output": next(filter(None, (one.answer for one in reversed(answered))), None),
+            "agent_texts": list(chain.from_iterable(one.agent_texts for one in answered)) if answered else None,
+            "tools_called": None if None in [one.calls for one in answered] else calls,
             "expected_tools": self._expected_tools(exchanges),
-            "expected_output": self.expected_output,
             "required_texts": texts or None,
-            "ends": self.ends,
-            "available_tools": self.available_tools,
-            "tags": self.tags or None,
-            "metadata": self.metadata or None,
             "run": self._run(exchanges, calls),
             "conversation": self,
         }
-        return WholeConversation(**drop_none(fields))
+        return WholeConversation(**{name: getattr(self, name) for name in same}, **drop_none(fields))
 
     def _expected_tools(self, exchanges: "list[Exchange]") -> ExpectedTools | None:
         """Return the expected calls of the conversation and of its turns, pinned to these if there are several."""
@@ -678,7 +673,8 @@ class ConversationalTestCase(Model):
 
     def _run(self, exchanges: "list[Exchange]", calls: list[ToolCall] | None) -> Run | None:
         """Return what the metadata say of the runs of these turns; `None` if they say nothing."""
-        fields = _run_fields(self.metadata, [turn.metadata for one in exchanges for turn in one.answers])
+        turns = [[turn.metadata for turn in one.answers] for one in exchanges if one.answers]
+        fields = _run_fields(self.metadata, turns)
         if not fields:
             return None
         texts = {"input": exchanges[0].question, "actual_output": exchanges[-1].answer, "conversation_id": self.id}
@@ -718,6 +714,11 @@ class Exchange:
         """The calls of all texts of the assistant; `None` if none of them has `tools_called`."""
         recorded = [turn.tools_called for turn in self.answers if turn.tools_called is not None]
         return list(chain.from_iterable(recorded)) if recorded else None
+
+    @property
+    def calls_in_turn(self) -> list[ToolCall]:
+        """The known calls, each with the number of the turn."""
+        return [call.model_copy(update={"turn": self.number}) for call in self.calls or ()]
 
     @property
     def expected_tools(self) -> ExpectedTools | None:
@@ -767,38 +768,50 @@ _OF_ANY = ("status", "error", "run_id", "span_id", "warnings")
 """Metadata of a conversation that are about its run."""
 
 
-def _run_fields(conversation: JsonObject, turns: list[JsonObject]) -> JsonObject:
-    """Return what metadata say of runs: the end of the first that broke, else of the last; warnings and sums of all."""
-    records = [{name: conversation[name] for name in _OF_ANY if name in conversation}, *turns]
-    parts = [_known(record) for record in records]
-    fields = {name: value for one in parts for name, value in one.items() if name in {"run_id", "metadata"}}
+def _run_fields(conversation: JsonObject, turns: list[list[JsonObject]]) -> JsonObject:
+    """Return what metadata say of the runs of these turns: the end of the first that broke, else of the last one.
+
+    Usage and duration are those of all turns, and unknown if one turn lacks them.
+    """
+    runs = [_known(records) for records in turns]
+    parts = [_known([{name: conversation[name] for name in _OF_ANY if name in conversation}]), *runs]
     end = next((one for one in parts if one.get("status") in _BROKEN), parts[-1])
+    fields: JsonObject = {name: one[name] for one in parts for name in ("run_id", "metadata") if name in one}
     fields |= {name: end[name] for name in ("status", "error") if name in end}
-    usage: Counter[str] = Counter()
-    for one in parts:
-        usage.update(one.get("usage", {}))
-    durations = [one["duration"] for one in parts if "duration" in one]
-    sums = {
-        "usage": dict(usage),
-        "models": list(dict.fromkeys(model for one in parts for model in one["models"])),
-        "warnings": [text for one in parts for text in one["warnings"]],
-        "duration": sum(durations) if durations else None,
-    }
-    return fields | {name: value for name, value in sums.items() if value not in (None, [], {})}
+    fields |= {name: texts for name in ("models", "warnings") if (texts := _texts_of(parts, name))}
+    return fields | _sums_of(runs)
 
 
-def _known(record: JsonObject) -> JsonObject:
-    """Return what the metadata of a turn say of its run; they may have keys of the user, too."""
-    known: JsonObject = {name: record[name] for name in ("run_id", "error") if isinstance(record.get(name), str)}
-    if record.get("status") in _RUN_STATUSES:
-        known["status"] = record["status"]
-    if isinstance(record.get("span_id"), str):
-        known["metadata"] = {"span_id": record["span_id"]}
-    if isinstance(record.get("duration"), (int, float)):
-        known["duration"] = float(record["duration"])
-    if isinstance(record.get("usage"), dict):
-        known["usage"] = {name: count for name, count in record["usage"].items() if type(count) is int}
-    return {**known, "models": _texts_in(record.get("models")), "warnings": _texts_in(record.get("warnings"))}
+def _texts_of(parts: list[JsonObject], name: str) -> list[str]:
+    return [*dict.fromkeys(text for one in parts for text in one[name])]
+
+
+def _sums_of(runs: list[JsonObject]) -> JsonObject:
+    """Return the usage and the duration of these runs together, unless one of them lacks it."""
+    sums: JsonObject = {}
+    if runs and all("usage" in one for one in runs):
+        sums["usage"] = dict(sum((Counter(one["usage"]) for one in runs), Counter[str]()))
+    if runs and all("duration" in one for one in runs):
+        sums["duration"] = sum(one["duration"] for one in runs)
+    return sums
+
+
+def _known(records: list[JsonObject]) -> JsonObject:
+    """Return what the metadata of the messages of a turn say of its run; they may have keys of the user, too."""
+    known: JsonObject = {"models": [], "warnings": []}
+    for record in records:
+        known |= {name: record[name] for name in ("run_id", "error") if isinstance(record.get(name), str)}
+        if record.get("status") in _RUN_STATUSES:
+            known["status"] = record["status"]
+        if isinstance(record.get("span_id"), str):
+            known["metadata"] = {"span_id": record["span_id"]}
+        if isinstance(record.get("duration"), (int, float)):
+            known["duration"] = float(record["duration"])
+        if isinstance(record.get("usage"), dict):
+            known["usage"] = {name: count for name, count in record["usage"].items() if type(count) is int}
+        for name in ("models", "warnings"):
+            known[name] += _texts_in(record.get(name))
+    return known
 
 
 def _texts_in(value: object) -> list[str]:
