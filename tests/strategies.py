@@ -302,7 +302,7 @@ conversation_fields = fields(
     {**_case_fields, **_stated, "expected_tools": _call_lists, "expected_output": _texts, "user_error": _texts},
 )
 _user_turns = st.text(max_size=4) | fields({"content": st.text(max_size=4)}, _of_users)
-_answers = st.sampled_from(({"approve": True}, {"reject": ""}, {"reject": "why"}))
+_answers = st.sampled_from(({"approve": True}, {"reject": ""}, {"reject": "why"})).map(dict)
 _askers: dict[str, st.SearchStrategy[Any]] = {
     "input": st.text(max_size=4),
     "turns": st.builds(lambda first, more: [first, *more], _user_turns, st.lists(_user_turns | _answers, max_size=2)),
