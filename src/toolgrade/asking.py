@@ -17,6 +17,7 @@ from toolgrade.capture.conversations import joined
 from toolgrade.cases import ConversationalTestCase, LLMTestCase, Run, RunStatus, Turn
 from toolgrade.dataset import ANSWERS, Golden
 from toolgrade.errors import ConfigurationError, ToolgradeError
+from toolgrade.expect.turns import in_one_turn
 from toolgrade.report.text.phrases import USER_MODEL
 from toolgrade.user_turns import Approve, Reject, SimulatedUser, TurnItem, UserFunction, UserInput, UserTurn, item_json
 
@@ -208,11 +209,9 @@ def _problem_of(said: object, error: BaseException | None) -> str | None:
 
 def _with_expectations(said: UserTurn, answer: UserTurn) -> UserTurn:
     """Return what the user said in a turn, with what a text in answer to its waiting run states."""
-    expected, more = said.expected_tools, answer.expected_tools
-    if isinstance(expected, list) and isinstance(more, list):
-        more = [*expected, *more]
+    expected = in_one_turn([said.expected_tools, answer.expected_tools])
     texts = [*said.required_texts, *answer.required_texts]
-    return UserTurn(said.content, expected_tools=expected if more is None else more, required_texts=texts or None)
+    return UserTurn(said.content, expected_tools=expected, required_texts=texts or None)
 
 
 def _user_turn(turn: _SpokenTurn) -> Turn:

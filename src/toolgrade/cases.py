@@ -722,8 +722,13 @@ class Exchange:
 
     @property
     def expected_tools(self) -> ExpectedTools | None:
-        """What the last text of the user that states it says."""
-        return next((one.expected_tools for one in reversed(self.questions) if one.expected_tools is not None), None)
+        """What the texts of the user expect."""
+        stated = [one.expected_tools for one in self.questions if one.expected_tools is not None]
+        if len(stated) < 2:  # noqa: PLR2004 - nearly always
+            return stated[0] if stated else None
+        from toolgrade.expect.turns import in_one_turn  # noqa: PLC0415 - not loaded for one text
+
+        return in_one_turn(stated)
 
     @property
     def required_texts(self) -> list[str]:

@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -30,7 +30,6 @@ from toolgrade._internal.compression import (
     max_record_bytes,
     read_whole,
 )
-from toolgrade._internal.json import short_repr
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import join_first, plural, printable
 from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, Run, RunStatus, Turn
@@ -54,6 +53,7 @@ from toolgrade.evaluation.pool import run_jobs
 from toolgrade.evaluation.result_json import EncodedCase, encode_case
 from toolgrade.evaluation.results_file import hash_of, head_of, rest_of
 from toolgrade.evaluation.rows import CaseKey, Row, WorstRows
+from toolgrade.expect.turns import in_one_turn
 from toolgrade.failed_calls import ErrorTexts
 from toolgrade.formats.document_kind import kind_of
 from toolgrade.inputs import (
@@ -693,16 +693,13 @@ class GoldenSet:
         is_of_run = run is not None and case.id == run.run_id
         if golden.id is not None and (case.id is None or is_of_run):
             update["id"] = golden.id
-        if golden.metadata:
-            update["metadata"] = {**case.metadata, **golden.metadata}
-        if golden.tags:
-            update["tags"] = [*dict.fromkeys([*golden.tags, *case.tags])]
+        metadata = {**case.metadata, **golden.metadata}
         misfit = ""
         if isinstance(case, ConversationalTestCase) and golden.turns:
             update["turns"], misfit, note = stated_turns(golden, case)
-            if note:
-                metadata = update.get("metadata", case.metadata)
-                update["metadata"] = {**metadata, "warnings": [*_texts(metadata.get("warnings")), note]}
+            metadata |= {"warnings": [*_texts(metadata.get("warnings")), note]} if note else {}
+        update |= {"metadata": metadata} if metadata else {}
+        update |= {"tags": [*dict.fromkeys([*golden.tags, *case.tags])]} if golden.tags else {}
         return Joined(case.model_copy(update=update), place, misfit)
 
     def _golden_of(self, case: AnyCase) -> int | None:
@@ -712,10 +709,7 @@ class GoldenSet:
         for key in (case.id, case.name):
             if key and key in self._by_id:
                 return self._by_id[key]
-        texts = texts_of(case)
-        places = self._by_input.get(texts[0], []) if texts and texts[0] else []
-        if len(places) > 1:
-            places = [place for place in places if texts_of(self.goldens[place]) == texts] or places
+        places = self._places_of(texts_of(case))
         if len(places) > 1:
             ids = [repr(self.goldens[place].id or f"#{place + 1}") for place in places]
             raise InvalidDataError(
@@ -723,6 +717,12 @@ class GoldenSet:
                 "give the case the id of one of them, or name the field that has it with golden_id (--golden-id)"
             )
         return places[0] if places else None
+
+    def _places_of(self, texts: Sequence[str]) -> list[int]:
+        """Return the goldens with these texts of the user, or else those that begin with the first of them."""
+        places = self._by_input.get(texts[0], []) if texts and texts[0] else []
+        same = [place for place in places if texts_of(self.goldens[place]) == texts]
+        return same or places
 
     def missing_partners(
         self, used: Collection[int], without: Sequence[str], ambiguous: Sequence[str] = ()
@@ -773,14 +773,18 @@ def stated_turns(golden: Golden, case: ConversationalTestCase) -> tuple[list[Tur
         if turns and turns[-1].role == "user":
             turns.append(Turn(role="assistant", content=""))
         turns += [_stating(Turn(role="user", content=one.content), [one]), _NO_ANSWER]
-    note = ""
-    if stated or count < len(starts):
-        expected = count + len(stated)
-        low, high = sorted((expected, len(starts)))
-        which = f"turn {high} was" if high == low + 1 else f"turns {low + 1} to {high} were"
-        note = f"its golden has {plural(expected, 'turn')}, and the conversation {len(starts)}"
-        note = f"{note}: {which} not {'recorded' if stated else 'scored'}"
+    note = _turns_note(count + len(stated), len(starts))
     return turns, note if stated and not any(one.expected_tools for one in stated) else "", note
+
+
+def _turns_note(stated: int, recorded: int) -> str:
+    """Return which turns only a golden or only its conversation has; empty if they have the same number."""
+    if stated == recorded:
+        return ""
+    low, high = sorted((stated, recorded))
+    which = f"turn {high} was" if high == low + 1 else f"turns {low + 1} to {high} were"
+    what = "recorded" if stated > recorded else "scored"
+    return f"its golden has {plural(stated, 'turn')}, and the conversation {recorded}: {which} not {what}"
 
 
 _NO_ANSWER: Final = Turn(role="assistant", content="", tools_called=[])
@@ -791,18 +795,10 @@ def _role_before(turns: Sequence[Turn], place: int) -> str:
 
 
 def _stating(turn: Turn, items: Sequence[UserTurn]) -> Turn:
-    """Return a turn of the user with what these items of a golden state.
-
-    Raises:
-        InvalidDataError: Several expect calls, and not all as lists.
-    """
-    expected = [one.expected_tools for one in items if one.expected_tools is not None]
-    lists = [one for one in expected if isinstance(one, list)]
-    if len(expected) > 1 and len(lists) < len(expected):
-        raise InvalidDataError(f"the turn {short_repr(turn.content)} and its answers must expect lists of calls")
-    calls = list(chain.from_iterable(lists)) if len(expected) > 1 else next(iter(expected), None)
+    """Return a turn of the user with what these items of a golden state."""
     texts = [text for one in items for text in one.required_texts]
-    return turn.model_copy(update=drop_none({"expected_tools": calls, "required_texts": texts or None}))
+    expected = in_one_turn([one.expected_tools for one in items])
+    return turn.model_copy(update=drop_none({"expected_tools": expected, "required_texts": texts or None}))
 
 
 def _texts(value: object) -> list[str]:

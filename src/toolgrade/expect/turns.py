@@ -94,3 +94,18 @@ def with_calls(expected: list[ToolCall] | Expectation, calls: list[ToolCall]) ->
         return [*expected, *calls]
     plans = [replace(plan, calls=[*plan.calls, *calls]) for plan in expected.plans]
     return plans[0] if isinstance(expected, Plan) else Alternatives(plans)
+
+
+def in_one_turn(stated: Sequence[list[ToolCall] | Expectation | None]) -> list[ToolCall] | Expectation | None:
+    """Return what several texts of the user in one turn expect; `None` if none states it.
+
+    Raises:
+        InvalidDataError: Several state it, and not all as lists of calls.
+    """
+    known = [one for one in stated if one is not None]
+    if len(known) < 2:  # noqa: PLR2004 - nothing to join
+        return known[0] if known else None
+    lists = [one for one in known if isinstance(one, list)]
+    if len(lists) < len(known):
+        raise InvalidDataError.of("expected_tools of several texts in one turn must all be lists of calls")
+    return [call for one in lists for call in one]
