@@ -15,7 +15,6 @@ from strategies import case_fields
 from toolgrade import (
     BudgetMetric,
     ConfigurationError,
-    ConversationalTestCase,
     LLMTestCase,
     MetricResult,
     Report,
@@ -139,9 +138,7 @@ def test_a_case_that_states_no_expectation_is_skipped(driver: Driver) -> None:
     assert ([one.outcome for one in beside.cases], beside.passed) == (["passed", "passed"], True)
 
 
-@pytest.mark.parametrize(
-    "stranger", [None, 42, "text", {"tools_called": []}, object(), ConversationalTestCase(turns=[])], ids=type
-)
+@pytest.mark.parametrize("stranger", [None, 42, "text", {"tools_called": []}, object()], ids=type)
 def test_item_that_is_not_a_case_is_a_errored_result(driver: Driver, stranger: Any) -> None:
     """It is reported, and the report can still be written and shown."""
     report = driver([stranger, case("a", "a")], [ToolCorrectnessMetric()])

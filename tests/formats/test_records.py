@@ -447,7 +447,7 @@ def test_what_the_agent_must_say_and_do() -> None:
     assert LLMTestCase.from_json(case.to_json()) == case
     result = TaskSuccessMetric().measure(case)
     assert result.score == 1
-    assert {"turns", "required_texts", "ended", "answer"} <= result.parts.keys()
+    assert {"required_texts", "ended", "answer"} <= result.parts.keys()
     assert TaskSuccessMetric().measure(case_from_record({**record, "ended": False})).parts["ended"] == 0
 
 

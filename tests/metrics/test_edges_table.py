@@ -214,7 +214,9 @@ async def _silent(question: str, conversation: Conversation) -> Run:
 
 def test_a_golden_without_an_expectation_is_not_measured() -> None:
     """It was given to be compared with."""
-    report = evaluate(goldens=[Golden(input="x")], agent=_silent, metrics=[ToolCorrectnessMetric()])
+    report = evaluate(
+        goldens=[Golden(input="x", required_texts=["a"])], agent=_silent, metrics=[ToolCorrectnessMetric()]
+    )
     (result,) = report.cases[0].results
     assert result.status is ResultStatus.ERRORED
     assert "its golden does not state it" in str(result.error)

@@ -75,10 +75,10 @@ def test_the_lower_of_two_means() -> None:
         "min(selection 0.5, arguments 0.6667) = 0.5 (passed at 0.5).",
         "Selection: mean of 3 units (0.5, 1, 0) = 0.5.",
         "Arguments: mean of 2 units (1, 0.3333) = 0.6667.",
-        "Wrong tool: turn #2, called #2 'book': I say no.",
-        "Wrong arguments: turn #4, called #1 'find': I say no.",
-        "turn #4, called #3 'find': $.input_parameters.q does not fit type 'string'.",
-        "Missing: turn #6, a call of 'book' was needed: I say no.",
+        "Wrong tool: turn 1, called #2 'book': I say no.",
+        "Wrong arguments: turn 2, called #3 'find': I say no.",
+        "turn 2, called #5 'find': $.input_parameters.q does not fit type 'string'.",
+        "Missing: turn 3, a call of 'book' was needed: I say no.",
     ]
     assert [finding.kind for finding in result.findings] == [
         "wrong_tool",
@@ -185,9 +185,9 @@ def test_verbose_mode(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_other_cases_and_missing_tools() -> None:
-    """A single-turn case is not a conversation; the tools must be defined, if only as empty."""
+    """A case of one question is a conversation of one turn; the tools must be defined, if only as empty."""
     metric = ToolUseMetric(judge=RuleJudge())
-    with pytest.raises(ConfigurationError, match="got LLMTestCase; give whole conversations; "):
+    with pytest.raises(MissingFieldError, match="ToolUseMetric needs tools_called"):
         metric.measure(LLMTestCase(input="?"))
     with pytest.raises(MissingFieldError, match="needs available_tools of case 'a'"):
         metric.measure(conversation([], id="a"))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
 from toolgrade._internal.text import hundredths_text, number_text, percent, plural, printable, shorten
+from toolgrade.cases import ConversationalTestCase
 from toolgrade.report.comparison import Comparison, MetricComparison
 from toolgrade.report.report import CaseResult, Flaky, MetricSummary, Report, TrialSummary
 from toolgrade.result import MetricResult, ResultStatus
@@ -161,7 +162,8 @@ def judge_totals(summary: MetricSummary) -> list[str]:
 
 def users_text(report: Report) -> str:
     """Return what the models of simulated users used and cost, on one line; an empty text if there are none."""
-    told = [case.case.metadata.get(USER_MODEL) for case in report.cases]
+    cases = (case.case for case in report.cases)
+    told = [case.metadata.get(USER_MODEL) for case in cases if isinstance(case, ConversationalTestCase)]
     used = [one for one in told if isinstance(one, dict)]
     usage = Counter[str]()
     for one in used:
