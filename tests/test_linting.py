@@ -611,6 +611,13 @@ def test_turns_of_goldens_are_checked_as_goldens(tmp_path: Path) -> None:
             assert report.without_expectation == 0
 
 
+def test_goldens_that_contradict_themselves() -> None:
+    """They are refused by an evaluation, too."""
+    golden = Golden(turns=["Find a flight.", UserTurn("Book it.", expected_tools=[ToolCall(name="book", turn=1)])])
+    messages = [found.message for found in lint([golden], TOOLS) if found.kind.value == "contradiction"]
+    assert [message[:60] for message in messages] == ["a call in the expected_tools of turn 2 must be one of that t"]
+
+
 @pytest.mark.parametrize(
     "golden",
     [

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from toolgrade._internal.model import drop_none, set_fields
 from toolgrade._internal.sync_bridge import GRACE, call
 from toolgrade._internal.text import error_text
 from toolgrade.agents import AgentCallable, Conversation
+from toolgrade.calls import CallStatus, ToolCall
 from toolgrade.capture.conversations import conversation as conversation_of
 from toolgrade.capture.conversations import joined
-from toolgrade.cases import ConversationalTestCase, LLMTestCase, Run, RunStatus, Turn
+from toolgrade.cases import NOT_ASKED, ConversationalTestCase, LLMTestCase, Run, RunStatus, Turn
 from toolgrade.dataset import ANSWERS, Golden
 from toolgrade.errors import ConfigurationError, ToolgradeError
 from toolgrade.expect.turns import in_one_turn
+from toolgrade.metrics.tool_policy import APPROVED
 from toolgrade.report.text.phrases import USER_MODEL
 from toolgrade.user_turns import Approve, Reject, SimulatedUser, TurnItem, UserFunction, UserInput, UserTurn, item_json
 
@@ -99,6 +101,7 @@ class _Talk:
         self._turns: list[_SpokenTurn] = []
         self._inputs = count(1)
         self._user_error: str | None = None
+        self._approved: list[str] = []
         self._played: PlayedUser | None = None
         if isinstance(golden.user, SimulatedUser):
             from toolgrade.simulated_user import PlayedUser  # noqa: PLC0415 - loads the judge
@@ -106,7 +109,7 @@ class _Talk:
             if user_model is None:
                 raise ConfigurationError("a SimulatedUser needs user_model, the model that plays it")
             self._played = PlayedUser(golden.user, user_model)
-        self._script = iter(golden.turns or ())
+        self._script: Iterator[object] = iter(golden.turns or ())
 
     async def goes_on(self) -> bool:
         """Let the user say something and the agent answer; return whether the conversation goes on."""
@@ -117,11 +120,16 @@ class _Talk:
         if isinstance(said, (Approve, Reject)) and waiting is None:
             self._end_unasked(said)
             return False
+        if waiting is not None and isinstance(said, UserTurn) and _is_silence(waiting.said, said):
+            self._script = chain([said], self._script)  # it is not about the run that waits
+            return False
         content = said.content if isinstance(said, UserTurn) else said
         run = await _run_agent(self._agent, content, self._conversation, *self._limit())
         if waiting is None:
             self._turns.append(_SpokenTurn(cast("UserTurn", said), run))
         else:
+            if isinstance(said, Approve):
+                self._approved += [one.id for one in waiting.run.calls if one.id and _is_pending(one)]
             waiting.run = joined(waiting.run, run, goes_on=True) or run
             waiting.answers += (content,)
             if isinstance(said, UserTurn):
@@ -183,11 +191,16 @@ class _Talk:
         turns: list[Turn] = []
         for turn, run in zip(self._turns, runs, strict=True):
             turns += [_user_turn(turn), _agent_turn(run)]
+        for said in self._script:  # what was never asked was not answered, and its calls were not made
+            if isinstance(said, UserTurn):
+                turns += [Turn(role="user", **set_fields(said)), NOT_ASKED]
         tags = [*golden.tags, *dict.fromkeys(tag for run in runs for tag in run.tags)]
         # A golden of a conversation that was played before has what that one used.
         metadata = {name: value for name, value in golden.metadata.items() if name != USER_MODEL}
         if self._played is not None:
             metadata[USER_MODEL] = self._played.used
+        if self._approved:
+            metadata[APPROVED] = [*metadata.get(APPROVED, []), *self._approved]
         fields = {
             "available_tools": recorded.available_tools,
             **{name: value for name, value in set_fields(golden).items() if name in _OF_GOLDEN},
@@ -196,6 +209,15 @@ class _Talk:
             "user_error": self._user_error,
         }
         return ConversationalTestCase(turns=turns, **drop_none(fields))
+
+
+def _is_silence(*said: UserTurn) -> bool:
+    """Return whether one of these texts states that nothing is called, so that they are no question and its answer."""
+    return any(one.expected_tools == [] for one in said)
+
+
+def _is_pending(one: ToolCall) -> bool:
+    return one.execution is not None and one.execution.status is CallStatus.PENDING
 
 
 def _problem_of(said: object, error: BaseException | None) -> str | None:

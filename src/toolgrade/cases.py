@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from itertools import chain, groupby
-from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
 from pydantic import (
     AliasChoices,
@@ -291,6 +291,10 @@ class Turn(Model):
                     message = f"must be of a turn of the user; state {name} with the text that the agent answers"
                     raise InvalidDataError(message, [Problem(f"$.{name}", message)])
         return self
+
+
+NOT_ASKED: Final = Turn(role="assistant", content="", tools_called=[])
+"""Stands for the answer to a text that the user did not come to say: no call was made."""
 
 
 class Run(Model):
@@ -618,7 +622,7 @@ class ConversationalTestCase(Model):
         return [(one.number, self._test_case(one)) for one in stating]
 
     def _test_case(self, exchange: "Exchange") -> LLMTestCase:
-        calls = exchange.calls if exchange.answers else []
+        calls = exchange.calls
         fields: JsonObject = {
             "id": _turn_label(self.id, exchange.number),
             "name": _turn_label(self.name, exchange.number),
@@ -652,7 +656,7 @@ class ConversationalTestCase(Model):
             "input": exchanges[0].question if exchanges else None,
             "actual_output": next(filter(None, (one.answer for one in reversed(answered))), None),
             "agent_texts": list(chain.from_iterable(one.agent_texts for one in answered)) if answered else None,
-            "tools_called": None if None in [one.calls for one in answered] else calls,
+            "tools_called": calls if all(one.calls is not None for one in exchanges if one.matters) else None,
             "expected_tools": self._expected_tools(exchanges),
             "required_texts": texts or None,
             "run": self._run(exchanges, calls),
@@ -673,7 +677,7 @@ class ConversationalTestCase(Model):
 
     def _run(self, exchanges: "list[Exchange]", calls: list[ToolCall] | None) -> Run | None:
         """Return what the metadata say of the runs of these turns; `None` if they say nothing."""
-        turns = [[turn.metadata for turn in one.answers] for one in exchanges if one.answers]
+        turns = [[turn.metadata for turn in one.answers] for one in exchanges if one.was_asked]
         fields = _run_fields(self.metadata, turns)
         if not fields:
             return None
@@ -731,6 +735,22 @@ class Exchange:
         return in_one_turn(stated)
 
     @property
+    def was_asked(self) -> bool:
+        """Whether the user came to say it: `NOT_ASKED` is no answer."""
+        return any(turn.content or turn.tools_called or turn.metadata for turn in self.answers)
+
+    @property
+    def matters(self) -> bool:
+        """Whether its calls must be known: it was answered, or it states them."""
+        return bool(self.answers) or self.expected_tools is not None
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it states that nothing should be called, as a list or as an empty plan."""
+        expected = self.expected_tools
+        return expected is not None and not len(expected) and getattr(expected, "allow_extra", None) is not True
+
+    @property
     def required_texts(self) -> list[str]:
         """Those of all texts of the user."""
         return [text for turn in self.questions for text in turn.required_texts]
@@ -760,7 +780,8 @@ class WholeConversation(LLMTestCase):
     @property
     def silent_turns(self) -> frozenset[int]:
         """The turns that state that nothing should be called."""
-        return frozenset(one.number for one in self.conversation.exchanges if one.expected_tools == [])
+        exchanges = self.conversation.exchanges
+        return frozenset(one.number for one in exchanges if one.is_silent)
 
 
 def _turn_label(label: str | None, number: int) -> str | None:

@@ -29,10 +29,11 @@ from toolgrade._internal.compression import (
     unreadable_kind,
 )
 from toolgrade._internal.json import CANCEL_MARK, parse_json, within_limits
-from toolgrade._internal.model import Model
+from toolgrade._internal.model import Model, drop_none, set_fields
 from toolgrade._internal.text import plural, printable
 from toolgrade.calls import AvailableTools
 from toolgrade.cases import (
+    NOT_ASKED,
     ConversationalTestCase,
     Identifier,
     Metadata,
@@ -40,6 +41,7 @@ from toolgrade.cases import (
     StoredText,
     StoredTexts,
     TestCase,
+    Turn,
 )
 from toolgrade.errors import BadLineWarning, DataFileError, InvalidDataError, Problem
 from toolgrade.expect import ExpectedOutput, ExpectedTools
@@ -135,6 +137,20 @@ class Golden(Model):
         of_turns = [turn for turn in self.turns or () if isinstance(turn, UserTurn)]
         texts = (self.required_texts, *(turn.required_texts for turn in of_turns))
         return not any(texts) and all(one is None for one in (*stated, *(turn.expected_tools for turn in of_turns)))
+
+    def check_turns(self) -> None:
+        """Raise `InvalidDataError` if what its turns state cannot be measured together, or a call names no turn."""
+        if not self.turns:
+            return
+        said = [Turn(role="user", **set_fields(one)) for one in self.turns if isinstance(one, UserTurn)]
+        turns = list(chain.from_iterable((turn, NOT_ASKED) for turn in said))
+        whole = ConversationalTestCase(turns=turns, **drop_none({"expected_tools": self.expected_tools}))
+        expected = whole.to_test_case().expected_tools
+        calls = expected if isinstance(expected, list) else () if expected is None else expected.expected_calls()
+        beyond = next((call for call in calls if (call.turn or 0) > len(said)), None)
+        if beyond is not None:
+            named = f"the expected call {str(beyond.name)!r} names turn {beyond.turn}"
+            raise InvalidDataError.of(f"{named}, and the user has {plural(len(said), 'turn')}")
 
     @classmethod
     def from_conversation(cls, case: ConversationalTestCase) -> Golden:

@@ -52,6 +52,7 @@ _REPLY_SCHEMA: Final[JsonObject] = {
     "required": ["text"],
     "additionalProperties": False,
 }
+_MARKER: Final = re.compile(r"\[(?:stop|approve|reject)\]", re.IGNORECASE)
 _ROLE: Final = re.compile(r"^\W{0,4}(?:agent|assistant|ai|bot)\W{0,4}:.*", re.IGNORECASE | re.MULTILINE)
 _QUOTED: Final = re.compile(
     r"[\"\u201c\u201e\u00ab]([^\"\u201c\u201d\u00bb\n]+)[\"\u201c\u201d\u00bb]"
@@ -71,6 +72,7 @@ class PlayedUser:
         self._model = model
         self._usage: dict[str, int] = {}
         self._costs: list[float | None] = []
+        self._has_stopped = False
 
     @property
     def used(self) -> JsonObject:
@@ -89,16 +91,16 @@ class PlayedUser:
                 raise InvalidDataError(f"the user did not stop, and said {short_repr(said[-1].content)} again")
             return None
         document = self._document(case)
-        text = _text_of(await self._reply(_prompt(document)))
-        if STOP in text:
-            return None
-        if text.startswith(APPROVE):
-            return Approve()
-        if text.startswith(REJECT):
-            return Reject(self._checked(text.removeprefix(REJECT).strip(), document))
-        if not text:
+        text = STOP if self._has_stopped else _text_of(await self._reply(_prompt(document)))
+        before, marker, after = _divided(text)
+        if marker in {APPROVE, REJECT}:
+            return Approve() if marker == APPROVE else Reject(self._checked(after, document))
+        if before:
+            self._has_stopped = marker == STOP  # after this last text
+            return self._checked(before, document)
+        if not marker:
             raise InvalidDataError("the user said nothing")
-        return self._checked(text, document)
+        return None
 
     def _document(self, case: ConversationalTestCase) -> JsonObject:
         """Return all that the user may speak of."""
@@ -143,6 +145,14 @@ class PlayedUser:
                 origin = "which is neither in its goal or facts nor said by the agent"
                 raise InvalidDataError(f"the user said {short_repr(value)}, {origin}")
         return text
+
+
+def _divided(text: str) -> tuple[str, str, str]:
+    """Return what stands before a marker, the marker in lower case, and what stands after it."""
+    found = _MARKER.search(text)
+    if found is None:
+        return text, "", ""
+    return text[: found.start()].strip(), found[0].lower(), text[found.end() :].strip()
 
 
 def _prompt(document: JsonObject) -> Prompt:

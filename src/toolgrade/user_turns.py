@@ -79,12 +79,14 @@ class Approve(Model):
 
 
 class Reject(Model):
-    """The user's no to a run that waits for a person: none of its waiting calls may run.
+    """The user's no to a run that waits for a person, for all its waiting calls.
+
+    Whether a tool that asks by itself then does nothing is up to the tool: state what should be called.
 
     In JSON it is `{"reject": "why"}`.
 
     Args:
-        reject: The reason, which the agent is told; it may be empty.
+        reject: The reason, which the agent is told where its framework takes one; it may be empty.
 
     Example:
         >>> from toolgrade import Reject

@@ -97,9 +97,11 @@ def _end_of_run(run: Run) -> tuple[RunEnd | None, str]:
 
 def _end_of_turns(case: ConversationalTestCase) -> tuple[RunEnd | None, str]:
     """Return how the runs of a conversation ended: the first one that broke, or else the last one."""
-    ends = [_end_of_metadata(turn.metadata) for turn in case.turns if turn.role == "assistant"]
-    broken = [end for end in ends if end[0] in {"error", "stopped"}]
-    return next(iter(broken), ends[-1] if ends else (None, ""))
+    exchanges = [one for one in case.exchanges if one.was_asked]
+    ends = [(one.number, *_end_of_metadata(turn.metadata)) for one in exchanges for turn in one.answers]
+    broken = [end for end in ends if end[1] in {"error", "stopped"}]
+    number, end, why = next(iter(broken), ends[-1] if ends else (0, None, ""))
+    return end, f"turn {number}: {why}" if why and len(case.exchanges) > 1 else why
 
 
 def _end_of_metadata(metadata: Mapping[str, Any]) -> tuple[RunEnd | None, str]:

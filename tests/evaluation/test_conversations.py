@@ -26,14 +26,16 @@ from toolgrade import (
     TaskSuccessMetric,
     ToolCall,
     ToolCorrectnessMetric,
+    ToolPolicyMetric,
     ToolSuccessRate,
     UserTurn,
     evaluate,
 )
 from toolgrade.agents import AgentCallable, Conversation
 from toolgrade.errors import ConfigurationError
-from toolgrade.expect import Forbid, Plan
+from toolgrade.expect import Expect, Forbid, Plan
 from toolgrade.judge import Judge
+from toolgrade.verdict import wrong_end
 
 DELETE = ToolCall(name="delete", id="d1")
 WAITS = ToolCall(name="delete", id="d1", execution={"status": "pending"})  # type: ignore[arg-type]
@@ -159,21 +161,21 @@ def test_a_text_that_answers_keeps_its_expectations() -> None:
     ("turns", "runs", "ends", "outcome", "why", "count"),
     [
         (["a", "b"], [Run(), Run()], None, "passed", None, 2),
-        (["a", "b"], [Run(status="error", error="E: x")], None, "agent_error", "E: x", 1),  # type: ignore[arg-type]
-        (["a", "b"], [RuntimeError("gone")], None, "agent_error", "RuntimeError: gone", 1),
+        (["a", "b"], [Run(status="error", error="E: x")], None, "agent_error", "turn 1: E: x", 2),  # type: ignore[arg-type]
+        (["a", "b"], [RuntimeError("gone")], None, "agent_error", "turn 1: RuntimeError: gone", 2),
         (["a", "b"], [Run(), ValueError("gone")], None, "agent_error", "ValueError: gone", 2),
         (["a"], [WAITING], None, "agent_error", "the run waits for a person", 1),
         (["a"], [WAITING], "interrupted", "passed", None, 1),
         (["a", Approve()], [WAITING, WAITING], "interrupted", "passed", None, 1),
         (["a", Approve()], [WAITING, OSError("gone")], None, "agent_error", "OSError: gone", 1),
         (["a", "b", Approve()], [Run()], None, "agent_error", "turn 2 should have waited for Approve()", 2),
-        (["a", Reject(), "b"], [Run()], None, "agent_error", "turn 1 should have waited for Reject()", 1),
+        (["a", Reject(), "b"], [Run()], None, "agent_error", "turn 1 should have waited for Reject()", 2),
     ],
 )
 def test_how_conversations_end(
     turns: list[Any], runs: list[Any], ends: Any, outcome: str, why: str | None, count: int
 ) -> None:
-    """A run that does not end well ends them, unless it waits and is answered."""
+    """A run that does not end well ends them, unless it waits and is answered; what was not asked was not called."""
     report = ask(Golden(turns=turns, ends=ends), Agent(*runs))
     (result,) = report.cases
 
@@ -181,6 +183,45 @@ def test_how_conversations_end(
     assert (result.wrong_end.why if result.wrong_end else None) == why or str(why) in str(result.wrong_end)
     assert isinstance(result.case, ConversationalTestCase)
     assert len(result.case.turns) == 2 * count
+
+
+def test_what_is_never_asked_is_not_met() -> None:
+    """Whatever end the golden allows, and also if the next text is no answer to the run that waits."""
+    look, nothing = UserTurn("b", expected_tools=[LOOK], required_texts=["seen"]), UserTurn("b", expected_tools=[])
+    for runs in ([Run(status="error", error="E: x", calls=[])], [Run(status="stopped", calls=[])]):  # type: ignore[arg-type]
+        golden = Golden(turns=[UserTurn("a", expected_tools=[]), look], ends="any")
+        metrics = [ToolCorrectnessMetric(threshold=1)]
+        report = evaluate(goldens=[golden], agent=Agent(*runs), metrics=metrics, show_progress=False)
+        assert (report.cases[0].outcome, report.cases[0].results[0].score) == ("failed", 0)
+
+    case = case_of(Golden(turns=["a", nothing]), Agent(WAITING, Run(calls=[LOOK, DELETE])))
+    assert [turn.content for turn in case.turns] == ["a", "May I?", "b", ""]
+    assert wrong_end(case) == ("agent_error", "turn 1: the run waits for a person")
+
+
+def test_an_approved_call_is_known_to_a_policy() -> None:
+    """Its id is in the metadata that the policy reads."""
+    policy = ToolPolicyMetric(needs_approval=["delete"])
+    done = ToolCall(name="delete", id="d1", execution={"status": "ok", "executed": True})  # type: ignore[arg-type]
+    for answer, outcome in ((Approve(), "passed"), ("yes", "failed")):
+        golden = Golden(turns=["Delete a.", answer])
+        agent = Agent(WAITING, Run(calls=[LOOK, done]))
+        (case,) = evaluate(goldens=[golden], agent=agent, metrics=[policy], show_progress=False).cases
+        assert case.outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("turns", "fields", "message"),
+    [
+        (["a", UserTurn("b", expected_tools=[ToolCall(name="x", turn=1)])], {}, "must be one of that turn, got turn=1"),
+        (["a"], {"expected_tools": [ToolCall(name="x", turn=4)]}, "'x' names turn 4, and the user has 1 turn"),
+        ([UserTurn("a", expected_tools=Plan([Expect("x")]))], {"expected_tools": [LOOK]}, "must be lists of calls"),
+    ],
+)
+def test_goldens_that_contradict_themselves_are_refused(turns: list[Any], fields: Any, message: str) -> None:
+    """Before the agent is asked."""
+    with pytest.raises(ConfigurationError, match=message):
+        ask(Golden(turns=turns, **fields), Agent(Run()))
 
 
 def test_calls_of_an_agent_that_broke_are_unknown() -> None:
@@ -273,7 +314,7 @@ def test_an_agent_that_is_late_in_a_later_turn(options: dict[str, float], error:
     """`timeout` bounds each call, `golden_timeout` all of them; the earlier turns stay."""
     case = case_of(Golden(turns=["a", "b", "c"]), _sleeps_at_the_second, **options)
 
-    assert [turn.content for turn in case.turns] == ["a", "ok", "b", ""]
+    assert [turn.content for turn in case.turns] == ["a", "ok", "b", "", "c", ""]
     assert (case.turns[3].metadata["status"], case.turns[3].metadata["error"]) == ("stopped", error)
 
 

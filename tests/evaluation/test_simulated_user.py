@@ -90,7 +90,7 @@ def texts_of(case: ConversationalTestCase) -> list[str]:
     "script",
     [
         ["A refund, please.", "It is order 4711.", "[stop]"],
-        ['{"text": "A refund, please."}', '{"text": "It is order 4711."}', '{"text": "Thanks! [stop]"}'],
+        ['{"text": "A refund, please."}', '{"text": "It is order 4711."}', '{"text": "[STOP]"}'],
         ["<think>who am I?</think>A refund, please.", '```json\n{"text": "It is order 4711."}\n```', " [stop]\n"],
     ],
     ids=["text", "json", "thoughts and fences"],
@@ -103,6 +103,13 @@ def test_a_user_talks_until_it_stops(script: list[str]) -> None:
     assert texts_of(case) == ["A refund, please.", "Which order?", "It is order 4711.", "Refunded."]
     assert case.user_error is None
     assert [request.model for request in server.requests] == [MODEL] * 3
+
+
+def test_what_is_said_beside_the_marker_is_still_said() -> None:
+    """The user stops after it."""
+    case = talk(says("Which order?", "Refunded."), scripted("A refund, please.", "It is order 4711. [stop]"))
+
+    assert texts_of(case) == ["A refund, please.", "Which order?", "It is order 4711.", "Refunded."]
 
 
 def test_a_conversation_can_be_repeated_word_for_word() -> None:

@@ -67,7 +67,9 @@ def read_input(path: str, how: Reading, *, reject_bad_lines: bool) -> list[AnyCa
 def has_goldens_only(report: Report) -> bool:
     """Return whether nothing was scored because the cases have expectations and no calls; outlines have neither."""
     cases = [entry.case for entry in report.cases]
-    has_calls = any(getattr(case, name, None) is not None for case in cases for name in ("tools_called", "run"))
+    has_calls = any(
+        getattr(case, name, None) is not None for case in cases for name in ("tools_called", "run", "turns")
+    )
     is_expecting = any(getattr(case, "expected_tools", None) is not None for case in cases)
     return is_expecting and not has_calls and not any(summary.scored for summary in report.summaries)
 

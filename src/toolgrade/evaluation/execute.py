@@ -24,7 +24,7 @@ from toolgrade.agents import (
 )
 from toolgrade.cases import AnyCase, LLMTestCase
 from toolgrade.dataset import Golden
-from toolgrade.errors import ConfigurationError, DataFileError
+from toolgrade.errors import ConfigurationError, DataFileError, InvalidDataError
 from toolgrade.evaluation.builder import ReportBuilder
 from toolgrade.evaluation.field_paths import value_at
 from toolgrade.evaluation.measuring import checked_metrics, unit_of, waits
@@ -349,12 +349,17 @@ def _golden_name(goldens: Sequence[Golden], place: int) -> str:
 
 
 def _check_stated(goldens: Sequence[Golden], metrics: Sequence[MetricLike]) -> None:
-    """Raise `ConfigurationError` if a golden states nothing, and a metric needs what it should state."""
+    """Raise `ConfigurationError` if a golden states nothing that a metric needs, or what cannot be measured."""
     needy = next((metric.label for metric in metrics if getattr(metric, "needs_expectation", False) is True), None)
     empty = next((place for place, golden in enumerate(goldens) if golden.states_nothing), None)
     if needy is not None and empty is not None:
         message = f"{_golden_name(goldens, empty)} states nothing of what the agent should do, which {needy} needs"
         raise ConfigurationError(f"{message}; give it expected_tools, such as [] for no calls")
+    for place, golden in enumerate(goldens):
+        try:
+            golden.check_turns()
+        except InvalidDataError as error:
+            raise ConfigurationError(f"{_golden_name(goldens, place)} cannot be measured: {error}") from None
 
 
 def _user_model(model: JudgeLike | None, goldens: Sequence[Golden]) -> Judge | None:

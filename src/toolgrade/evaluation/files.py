@@ -17,8 +17,9 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import eq
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, BinaryIO, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from toolgrade._internal.compression import (
     CORRUPTION_ERRORS,
@@ -32,7 +33,7 @@ from toolgrade._internal.compression import (
 )
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import join_first, plural, printable
-from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, Run, RunStatus, Turn
+from toolgrade.cases import NOT_ASKED, AnyCase, ConversationalTestCase, LLMTestCase, Run, RunStatus, Turn
 from toolgrade.dataset import (
     ANSWERS,
     BLANK,
@@ -719,10 +720,10 @@ class GoldenSet:
         return places[0] if places else None
 
     def _places_of(self, texts: Sequence[str]) -> list[int]:
-        """Return the goldens with these texts of the user, or else those that begin with the first of them."""
+        """Return the goldens with these texts of the user, or else those of which one list begins the other."""
         places = self._by_input.get(texts[0], []) if texts and texts[0] else []
         same = [place for place in places if texts_of(self.goldens[place]) == texts]
-        return same or places
+        return same or [place for place in places if all(map(eq, texts_of(self.goldens[place]), texts))]
 
     def missing_partners(
         self, used: Collection[int], without: Sequence[str], ambiguous: Sequence[str] = ()
@@ -772,9 +773,16 @@ def stated_turns(golden: Golden, case: ConversationalTestCase) -> tuple[list[Tur
     for one in stated:
         if turns and turns[-1].role == "user":
             turns.append(Turn(role="assistant", content=""))
-        turns += [_stating(Turn(role="user", content=one.content), [one]), _NO_ANSWER]
+        turns += [_stating(Turn(role="user", content=one.content), [one]), NOT_ASKED]
     note = _turns_note(count + len(stated), len(starts))
-    return turns, note if stated and not any(one.expected_tools for one in stated) else "", note
+    return turns, note if stated and not any(map(_needs_calls, stated)) else "", note
+
+
+def _needs_calls(one: UserTurn) -> bool:
+    """Return whether a turn in which nothing is called does not meet what it states."""
+    expected = one.expected_tools
+    calls = expected if isinstance(expected, list) else () if expected is None else expected.expected_calls()
+    return any(getattr(call, "least", 1) for call in calls)
 
 
 def _turns_note(stated: int, recorded: int) -> str:
@@ -785,9 +793,6 @@ def _turns_note(stated: int, recorded: int) -> str:
     which = f"turn {high} was" if high == low + 1 else f"turns {low + 1} to {high} were"
     what = "recorded" if stated > recorded else "scored"
     return f"its golden has {plural(stated, 'turn')}, and the conversation {recorded}: {which} not {what}"
-
-
-_NO_ANSWER: Final = Turn(role="assistant", content="", tools_called=[])
 
 
 def _role_before(turns: Sequence[Turn], place: int) -> str:

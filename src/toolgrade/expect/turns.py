@@ -34,7 +34,11 @@ def joined(
     if whole is not None:
         text = "expected_tools of a conversation and of its turns must be lists of calls if both are stated"
         raise InvalidDataError.of(f"{text}; give one plan of the conversation, with turn= of its calls")
-    options = [[_pinned_plan(plan, number) for plan in _plans(one)] for number, one in turns]
+    return _one_of_each([[_pinned_plan(plan, number) for plan in _plans(one)] for number, one in turns])
+
+
+def _one_of_each(options: Sequence[Sequence[Plan]]) -> Expectation:
+    """Return the plans that follow one plan of each of these."""
     if prod(map(len, options)) > MOST_WAYS:
         raise InvalidDataError.of(f"the alternatives of all turns have more than {MOST_WAYS} combinations")
     plans = [_one_plan(chosen) for chosen in product(*options)]
@@ -57,35 +61,41 @@ def _pinned_plan(plan: Plan, turn: int) -> Plan:
     if plan.tools:
         text = f"the plan of turn {turn} must not have tools=, which would apply to all turns"
         raise InvalidDataError.of(f"{text}; give the matchers in the arguments of its calls, or in at=")
-    name = None if plan.name is None else f"turn {turn}: {plan.name}"
-    return replace(plan, calls=[_pinned(item, turn) for item in plan.calls], name=name)
+    return _placed_plan(plan, f"turn {turn}", turn)
 
 
-def _pinned(item: PlanItem, turn: int) -> PlanItem:
-    """Return an item of a plan for one turn; its labels are those of this turn."""
+def _placed_plan(plan: Plan, place: str, turn: int | None = None) -> Plan:
+    """Return a plan beside others, with labels of its own, and pinned to a turn if there is one."""
+    name = None if plan.name is None else f"{place}: {plan.name}"
+    return replace(plan, calls=[_placed(item, place, turn) for item in plan.calls], name=name)
+
+
+def _placed(item: PlanItem, place: str, turn: int | None) -> PlanItem:
     if isinstance(item, ToolCall):
-        return _pinned_call(item, turn)
+        return item if turn is None else _pinned_call(item, turn)
     if isinstance(item, Forbid):
         return replace(item, turn=_turn_of(item, turn))
-    label, after = item.label and f"turn {turn}: {item.label}", [f"turn {turn}: {one}" for one in item.after]
+    label, after = item.label and f"{place}: {item.label}", [f"{place}: {one}" for one in item.after]
     if isinstance(item, Expect):
         return replace(item, turn=_turn_of(item, turn), label=label, after=after)
     if isinstance(item, Parallel):
-        calls: list[Any] = [_pinned(call, turn) for call in item.calls]
+        calls: list[Any] = [_placed(call, place, turn) for call in item.calls]
         return Parallel(*calls, label=label, after=after)
-    return OneOf(*([_pinned(inner, turn) for inner in one] for one in item.alternatives), label=label, after=after)
+    return OneOf(
+        *([_placed(inner, place, turn) for inner in one] for one in item.alternatives), label=label, after=after
+    )
 
 
 def _pinned_call(call: ToolCall, turn: int) -> ToolCall:
     return call.model_copy(update={"turn": _turn_of(call, turn)})
 
 
-def _turn_of(call: ToolCall | Expect | Forbid, turn: int) -> int:
+def _turn_of(call: ToolCall | Expect | Forbid, turn: int | None) -> int | None:
     """Return the turn of a call that stands in the expectation of a turn."""
-    if call.turn not in (None, turn):
+    if turn is not None and call.turn not in (None, turn):
         text = f"a call in the expected_tools of turn {turn} must be one of that turn, got turn={call.turn}"
         raise InvalidDataError.of(f"{text}; move it, or leave its turn out")
-    return turn
+    return call.turn if turn is None else turn
 
 
 def with_calls(expected: list[ToolCall] | Expectation, calls: list[ToolCall]) -> list[ToolCall] | Expectation:
@@ -97,15 +107,11 @@ def with_calls(expected: list[ToolCall] | Expectation, calls: list[ToolCall]) ->
 
 
 def in_one_turn(stated: Sequence[list[ToolCall] | Expectation | None]) -> list[ToolCall] | Expectation | None:
-    """Return what several texts of the user in one turn expect; `None` if none states it.
-
-    Raises:
-        InvalidDataError: Several state it, and not all as lists of calls.
-    """
+    """Return what several texts of the user in one turn expect together; `None` if none states it."""
     known = [one for one in stated if one is not None]
     if len(known) < 2:  # noqa: PLR2004 - nothing to join
         return known[0] if known else None
     lists = [one for one in known if isinstance(one, list)]
-    if len(lists) < len(known):
-        raise InvalidDataError.of("expected_tools of several texts in one turn must all be lists of calls")
-    return [call for one in lists for call in one]
+    if len(lists) == len(known):
+        return [call for one in lists for call in one]
+    return _one_of_each([[_placed_plan(plan, f"text {at}") for plan in _plans(one)] for at, one in enumerate(known, 1)])

@@ -8,12 +8,23 @@ from typing import Any
 from toolgrade._internal.json import json_text
 from toolgrade.cases import AnyCase, Turn
 from toolgrade.dataset import Golden
+from toolgrade.errors import InvalidDataError
 from toolgrade.linting.findings import LintFinding, LintKind, Spot
 from toolgrade.user_turns import SimulatedUser, UserTurn
 
 
-def check_turns(case: AnyCase | Golden, turns: Sequence[tuple[Turn | UserTurn, Spot]]) -> Iterator[LintFinding]:
-    """Yield the turns of the user that state nothing if others do, unless the whole conversation states its calls."""
+def check_turns(
+    case: AnyCase | Golden, turns: Sequence[tuple[Turn | UserTurn, Spot]], whole: Spot
+) -> Iterator[LintFinding]:
+    """Yield what the turns of a golden state and cannot be measured, and turns that state nothing if others do.
+
+    The latter are no finding if the whole conversation, which is at `whole`, states its calls.
+    """
+    if isinstance(case, Golden):
+        try:
+            case.check_turns()
+        except InvalidDataError as error:
+            yield LintFinding(LintKind.CONTRADICTION, whole.path, str(error))
     if case.expected_tools is not None or all(turn.expected_tools is None for turn, _ in turns):
         return
     for number, (turn, spot) in enumerate(turns, 1):

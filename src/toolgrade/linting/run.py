@@ -127,7 +127,7 @@ class _Linter:
         spot = _spot(document)
         yield from check_placeholder(case.expected_output, spot.at("expected_output"))
         turns = _turns_in(case, spot)
-        yield from check_turns(case, turns)
+        yield from check_turns(case, turns, spot)
         if isinstance(case, Golden) and isinstance(case.user, SimulatedUser):
             yield from check_user(case, case.user, spot.at("user"))
         stating: list[tuple[AnyCase | Golden | Turn | UserTurn, Spot]] = [(case, spot), *turns]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, get_args
 
@@ -306,6 +306,8 @@ class ToolCorrectnessMetric(Metric):
             warnings,
             tuple(extra_warnings),
             compared.undone,
+            case.silent_turns if isinstance(case, WholeConversation) else frozenset(),
+            tuple([call.turn for call in called]),
         )
         measured = Measurement(
             {"calling": self._calling_score(matching)},
@@ -350,6 +352,10 @@ class _AlignedCalls(NamedTuple):
     warnings: Sequence[str]
     last_warnings: Sequence[str]
     undone: Sequence[Undone]
+    silent: frozenset[int]
+    """The turns in which no call is expected."""
+    turns: Sequence[int | None]
+    """The turns of the called tools."""
 
     def details(self) -> Details:
         """Return the arithmetic, the findings and the alignment."""
@@ -359,7 +365,7 @@ class _AlignedCalls(NamedTuple):
             sums={"calling": arithmetic(alignment, self.denominator, exact=self.exact)},
             steps=choice_lines(alignment),
             parts={"precision": alignment.precision, "recall": alignment.recall, "f1": alignment.f1},
-            findings=(*map(_no_call_finding, findings), *self.findings),
+            findings=(*_named_calls(findings, self.silent, self.turns), *self.findings),
             warnings=[*self.warnings, *partial_comparison_warnings(alignment, self.called), *self.last_warnings],
             alignment=alignment,
         )
@@ -369,11 +375,14 @@ _NO_CALL: Final = "(no call)"
 """Stands for the expectation that a turn has no calls, which no call fulfills."""
 
 
-def _no_call_finding(finding: Finding) -> Finding:
-    """Return a finding, in other words if it is about a turn in which no call was expected."""
-    if finding.tool != _NO_CALL:
-        return finding
-    return finding._replace(kind="unexpected", tool="", message="Unexpected: no call was expected in it.")
+def _named_calls(findings: Sequence[Finding], silent: frozenset[int], turns: Sequence[int | None]) -> Iterator[Finding]:
+    """Yield findings that name the calls of turns in which none is expected, in place of that no call was missing."""
+    for one in findings:
+        if one.kind == "unexpected" and one.called is not None and turns[one.called] in silent:
+            text = f"{one.message.rstrip('.')}, and no call was expected in this turn."
+            yield one._replace(message=text)
+        elif one.tool != _NO_CALL:
+            yield one
 
 
 def read_params(params: object) -> tuple[ToolCallParams, ...]:
