@@ -84,7 +84,7 @@ async def run_conversation(
 class _SpokenTurn:
     """What the user said in a turn, and the run in answer to all of it; `answers` are those to a run that waited."""
 
-    said: UserTurn
+    item: UserTurn
     run: Run
     answers: tuple[UserInput, ...] = ()
 
@@ -113,27 +113,27 @@ class _Talk:
 
     async def goes_on(self) -> bool:
         """Let the user say something and the agent answer; return whether the conversation goes on."""
-        said = await self._next()
-        if said is None:
+        item = await self._next()
+        if item is None:
             return False
         waiting = self._waiting
-        if isinstance(said, (Approve, Reject)) and waiting is None:
-            self._end_unasked(said)
+        if isinstance(item, (Approve, Reject)) and waiting is None:
+            self._end_unasked(item)
             return False
-        if waiting is not None and isinstance(said, UserTurn) and _is_silence(waiting.said, said):
-            self._script = chain([said], self._script)  # it is not about the run that waits
+        if waiting is not None and isinstance(item, UserTurn) and _is_silence(waiting.item, item):
+            self._script = chain([item], self._script)  # it is not about the run that waits
             return False
-        content = said.content if isinstance(said, UserTurn) else said
+        content = item.content if isinstance(item, UserTurn) else item
         run = await _run_agent(self._agent, content, self._conversation, *self._limit())
         if waiting is None:
-            self._turns.append(_SpokenTurn(cast("UserTurn", said), run))
+            self._turns.append(_SpokenTurn(cast("UserTurn", item), run))
         else:
-            if isinstance(said, Approve):
+            if isinstance(item, Approve):
                 self._approved += [one.id for one in waiting.run.calls if one.id and _is_pending(one)]
             waiting.run = joined(waiting.run, run, goes_on=True) or run
             waiting.answers += (content,)
-            if isinstance(said, UserTurn):
-                waiting.said = _with_expectations(waiting.said, said)
+            if isinstance(item, UserTurn):
+                waiting.item = _with_expectations(waiting.item, item)
         return self._turns[-1].run.status in {RunStatus.OK, RunStatus.INTERRUPTED}
 
     @property
@@ -149,21 +149,21 @@ class _Talk:
         user = cast("UserFunction", self._played or self._golden.user)
         seconds, _ = self._limit(whole=True)
         try:
-            said, error = await asyncio.wait_for(call(user, self.case()), seconds)
+            item, error = await asyncio.wait_for(call(user, self.case()), seconds)
         except (TimeoutError, asyncio.TimeoutError):
-            said, error = None, ToolgradeError(f"the user said nothing within {self._limits.golden_timeout:g} s")
-        problem = _problem_of(said, error) or self._misplaced(said)
+            item, error = None, ToolgradeError(f"the user said nothing within {self._limits.golden_timeout:g} s")
+        problem = _problem_of(item, error) or self._misplaced(item)
         if problem is not None:
             self._user_error = f"in turn {len(self._turns) + (self._waiting is None)}, {problem}"
             return None
-        return UserTurn(said) if isinstance(said, str) else cast("TurnItem | None", said)
+        return UserTurn(item) if isinstance(item, str) else cast("TurnItem | None", item)
 
-    def _misplaced(self, said: object) -> str | None:
+    def _misplaced(self, item: object) -> str | None:
         """Return why the user cannot say this now; `None` if it can."""
-        if said is None:
+        if item is None:
             return None if self._turns else "the user said nothing"
-        if isinstance(said, (Approve, Reject)) and self._waiting is None:
-            return f"the user returned {type(said).__name__}(), but the agent does not wait for a person"
+        if isinstance(item, (Approve, Reject)) and self._waiting is None:
+            return f"the user returned {type(item).__name__}(), but the agent does not wait for a person"
         if self._played is None and next(self._inputs) > _MOST_INPUTS:
             return f"the user did not stop after {_MOST_INPUTS} texts; return None at the end"
         return None
@@ -177,23 +177,23 @@ class _Talk:
                 return left, f"TimeoutError: the whole golden took longer than {golden_timeout:g} s"
         return (None, "") if whole or timeout is None else (timeout, f"TimeoutError: no answer within {timeout:g} s")
 
-    def _end_unasked(self, said: Approve | Reject) -> None:
+    def _end_unasked(self, item: Approve | Reject) -> None:
         """End the conversation where the golden has an answer for a run that should have waited, and did not."""
-        last, name = self._turns[-1], type(said).__name__
+        last, name = self._turns[-1], type(item).__name__
         error = f"turn {len(self._turns)} should have waited for {name}(), and the agent did not wait for a person"
         last.run = last.run.model_copy(update={"status": RunStatus.STOPPED, "error": error})
 
     def case(self) -> ConversationalTestCase:
         """Return the conversation so far."""
         golden = self._golden
-        runs = [turn.run.model_copy(update={"input": turn.said.content}) for turn in self._turns]
+        runs = [turn.run.model_copy(update={"input": turn.item.content}) for turn in self._turns]
         recorded = conversation_of(runs)
         turns: list[Turn] = []
         for turn, run in zip(self._turns, runs, strict=True):
             turns += [_user_turn(turn), _agent_turn(run)]
-        for said in self._script:  # what was never asked was not answered, and its calls were not made
-            if isinstance(said, UserTurn):
-                turns += [Turn(role="user", **set_fields(said)), NOT_ASKED]
+        for item in self._script:  # what was never asked was not answered, and its calls were not made
+            if isinstance(item, UserTurn):
+                turns += [Turn(role="user", **set_fields(item)), NOT_ASKED]
         tags = [*golden.tags, *dict.fromkeys(tag for run in runs for tag in run.tags)]
         # A golden of a conversation that was played before has what that one used.
         metadata = {name: value for name, value in golden.metadata.items() if name != USER_MODEL}
@@ -211,33 +211,33 @@ class _Talk:
         return ConversationalTestCase(turns=turns, **drop_none(fields))
 
 
-def _is_silence(*said: UserTurn) -> bool:
+def _is_silence(*item: UserTurn) -> bool:
     """Return whether one of these texts states that nothing is called, so that they are no question and its answer."""
-    return any(one.expected_tools == [] for one in said)
+    return any(one.expected_tools == [] for one in item)
 
 
 def _is_pending(one: ToolCall) -> bool:
     return one.execution is not None and one.execution.status is CallStatus.PENDING
 
 
-def _problem_of(said: object, error: BaseException | None) -> str | None:
+def _problem_of(item: object, error: BaseException | None) -> str | None:
     """Return what is wrong with what a user said; `None` if it can be said."""
     if error is not None:
         return str(error) if isinstance(error, ToolgradeError) else f"the user raised {error_text(error)}"
-    if said is not None and not isinstance(said, (str, Approve, Reject)):
-        return f"the user must return text, Approve(), Reject() or None, got {type(said).__name__}"
-    return "the user said nothing" if isinstance(said, str) and not said.strip() else None
+    if item is not None and not isinstance(item, (str, Approve, Reject)):
+        return f"the user must return text, Approve(), Reject() or None, got {type(item).__name__}"
+    return "the user said nothing" if isinstance(item, str) and not item.strip() else None
 
 
-def _with_expectations(said: UserTurn, answer: UserTurn) -> UserTurn:
+def _with_expectations(item: UserTurn, answer: UserTurn) -> UserTurn:
     """Return what the user said in a turn, with what a text in answer to its waiting run states."""
-    expected = in_one_turn([said.expected_tools, answer.expected_tools])
-    texts = [*said.required_texts, *answer.required_texts]
-    return UserTurn(said.content, expected_tools=expected, required_texts=texts or None)
+    expected = in_one_turn([item.expected_tools, answer.expected_tools])
+    texts = [*item.required_texts, *answer.required_texts]
+    return UserTurn(item.content, expected_tools=expected, required_texts=texts or None)
 
 
 def _user_turn(turn: _SpokenTurn) -> Turn:
-    fields = set_fields(turn.said)
+    fields = set_fields(turn.item)
     if turn.answers:
         fields["metadata"] = {ANSWERS: [one if isinstance(one, str) else item_json(one) for one in turn.answers]}
     return Turn(role="user", **fields)
@@ -257,14 +257,14 @@ def _has_unknown_calls(run: Run) -> bool:
 
 
 async def _run_agent(
-    agent: AgentCallable, said: UserInput, conversation: Conversation, limit: float | None, late: str
+    agent: AgentCallable, item: UserInput, conversation: Conversation, limit: float | None, late: str
 ) -> Run:
     """Return the run of an agent in answer to what the user said; if the agent breaks or is late, it says so.
 
     `late` is the error of one that takes longer than `limit` seconds.
     """
     # The agent has a task of its own: what it does to its context or its task concerns no other question.
-    asking = asyncio.ensure_future(_answer(agent, said, conversation))
+    asking = asyncio.ensure_future(_answer(agent, item, conversation))
     try:
         await asyncio.wait({asking}, timeout=limit)
         is_late = not asking.done()
@@ -275,7 +275,7 @@ async def _run_agent(
     run = asking.result() if asking.done() and not asking.cancelled() else None
     if run is None or is_late:
         conversation.unfinished = conversation.unfinished or run
-        run = _broken_run(said, conversation, RunStatus.STOPPED, late if is_late else "CancelledError")
+        run = _broken_run(item, conversation, RunStatus.STOPPED, late if is_late else "CancelledError")
     if run.status is RunStatus.STOPPED and run.error is None:  # a list of messages may not know, but the agent does
         run = run.model_copy(update={"error": "the run was stopped"})
     if run.error is not None:
@@ -283,20 +283,20 @@ async def _run_agent(
     return run
 
 
-async def _answer(agent: AgentCallable, said: UserInput, conversation: Conversation) -> Run:
+async def _answer(agent: AgentCallable, item: UserInput, conversation: Conversation) -> Run:
     """Return the run of an agent; if it raises or returns something else, a run with the error."""
     conversation.unfinished = None
-    result, error = await call(agent, said, conversation)
+    result, error = await call(agent, item, conversation)
     if error is None and isinstance(result, Run):
         return result
     text = f"the agent must return a Run, got {type(result).__name__}" if error is None else error_text(error)
-    return _broken_run(said, conversation, RunStatus.ERROR, text)
+    return _broken_run(item, conversation, RunStatus.ERROR, text)
 
 
-def _broken_run(said: UserInput, conversation: Conversation, status: RunStatus, error: str) -> Run:
+def _broken_run(item: UserInput, conversation: Conversation, status: RunStatus, error: str) -> Run:
     """Return the run of an agent that did not return one, with unknown calls unless it has stored them."""
     run = conversation.unfinished or Run(
-        input=said if isinstance(said, str) else None,
+        input=item if isinstance(item, str) else None,
         conversation_id=conversation.id,
         warnings=["the agent failed without a run, so its calls are unknown"],
     )

@@ -824,20 +824,20 @@ def _sums_of(runs: list[JsonObject]) -> JsonObject:
 
 def _known(records: list[JsonObject]) -> JsonObject:
     """Return what the metadata of the messages of a turn say of its run; they may have keys of the user, too."""
-    known: JsonObject = {"models": [], "warnings": []}
+    fields: JsonObject = {"models": [], "warnings": []}
     for record in records:
-        known |= {name: record[name] for name in ("run_id", "error") if isinstance(record.get(name), str)}
+        fields |= {name: record[name] for name in ("run_id", "error") if isinstance(record.get(name), str)}
         if record.get("status") in _RUN_STATUSES:
-            known["status"] = record["status"]
+            fields["status"] = record["status"]
         if isinstance(record.get("span_id"), str):
-            known["metadata"] = {"span_id": record["span_id"]}
+            fields["metadata"] = {"span_id": record["span_id"]}
         if isinstance(record.get("duration"), (int, float)):
-            known["duration"] = float(record["duration"])
+            fields["duration"] = float(record["duration"])
         if isinstance(record.get("usage"), dict):
-            known["usage"] = {name: count for name, count in record["usage"].items() if type(count) is int}
+            fields["usage"] = {name: count for name, count in record["usage"].items() if type(count) is int}
         for name in ("models", "warnings"):
-            known[name] += _texts_in(record.get(name))
-    return known
+            fields[name] += _texts_in(record.get(name))
+    return fields
 
 
 def _texts_in(value: object) -> list[str]:

@@ -142,15 +142,15 @@ class Golden(Model):
         """Raise `InvalidDataError` if what its turns state cannot be measured together, or a call names no turn."""
         if not self.turns:
             return
-        said = [Turn(role="user", **set_fields(one)) for one in self.turns if isinstance(one, UserTurn)]
-        turns = list(chain.from_iterable((turn, NOT_ASKED) for turn in said))
+        texts = [Turn(role="user", **set_fields(one)) for one in self.turns if isinstance(one, UserTurn)]
+        turns = list(chain.from_iterable((turn, NOT_ASKED) for turn in texts))
         whole = ConversationalTestCase(turns=turns, **drop_none({"expected_tools": self.expected_tools}))
         expected = whole.to_test_case().expected_tools
         calls = expected if isinstance(expected, list) else () if expected is None else expected.expected_calls()
-        beyond = next((call for call in calls if (call.turn or 0) > len(said)), None)
+        beyond = next((call for call in calls if (call.turn or 0) > len(texts)), None)
         if beyond is not None:
             named = f"the expected call {str(beyond.name)!r} names turn {beyond.turn}"
-            raise InvalidDataError.of(f"{named}, and the user has {plural(len(said), 'turn')}")
+            raise InvalidDataError.of(f"{named}, and the user has {plural(len(texts), 'turn')}")
 
     @classmethod
     def from_conversation(cls, case: ConversationalTestCase) -> Golden:

@@ -85,10 +85,10 @@ class PlayedUser:
         Raises:
             InvalidDataError: The model gave no text, or one that the user cannot have said.
         """
-        said = [turn for turn in case.turns if turn.role == "user"]
-        if len(said) + sum(len(turn.metadata.get(ANSWERS, [])) for turn in said) >= self._user.max_turns:
-            if len(said) > 1 and said[-1].content == said[-2].content:
-                raise InvalidDataError(f"the user did not stop, and said {short_repr(said[-1].content)} again")
+        texts = [turn for turn in case.turns if turn.role == "user"]
+        if len(texts) + sum(len(turn.metadata.get(ANSWERS, [])) for turn in texts) >= self._user.max_turns:
+            if len(texts) > 1 and texts[-1].content == texts[-2].content:
+                raise InvalidDataError(f"the user did not stop, and said {short_repr(texts[-1].content)} again")
             return None
         document = self._document(case)
         text = STOP if self._has_stopped else _text_of(await self._reply(_prompt(document)))
@@ -149,10 +149,10 @@ class PlayedUser:
 
 def _divided(text: str) -> tuple[str, str, str]:
     """Return what stands before a marker, the marker in lower case, and what stands after it."""
-    found = _MARKER.search(text)
-    if found is None:
+    match = _MARKER.search(text)
+    if match is None:
         return text, "", ""
-    return text[: found.start()].strip(), found[0].lower(), text[found.end() :].strip()
+    return text[: match.start()].strip(), match[0].lower(), text[match.end() :].strip()
 
 
 def _prompt(document: JsonObject) -> Prompt:

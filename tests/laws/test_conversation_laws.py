@@ -16,6 +16,7 @@ from toolgrade import (
     LLMTestCase,
     Metric,
     MetricResult,
+    MissingFieldError,
     NotMeasuredError,
     TaskSuccessMetric,
     ToolCall,
@@ -226,3 +227,47 @@ def test_a_spoilt_conversation_is_not_measured() -> None:
     for metric in METRICS:
         with pytest.raises(NotMeasuredError, match="it invented the number 4712"):
             metric.measure(case)
+
+
+@pytest.mark.parametrize("silence", [[], Plan([])], ids=["list", "plan"])
+def test_a_call_in_a_silent_turn_costs_and_is_named(silence: Any) -> None:
+    """The turn counts as one call that was expected and not made; the finding is about the call that was."""
+    book, pay = ToolCall(name="book"), ToolCall(name="pay")
+    result = ToolCorrectnessMetric(threshold=1).measure(
+        conversation([Stated([book], [], [book], ""), Stated(silence, [], [pay], "")])
+    )
+
+    assert (result.score, result.parts["turn 2"]) == (0.5, 0)
+    (finding,) = result.findings
+    assert finding.message == "Turn 2: Unexpected: called #2 'pay', and no call was expected in this turn."
+
+
+def test_what_was_not_answered_is_not_measured() -> None:
+    """Nobody knows what the agent called, or whether it did; a text that states nothing does not matter."""
+    turns = Stated([ToolCall(name="book")], [], [ToolCall(name="book")], "done").turns()
+    metric = ToolCorrectnessMetric()
+    with pytest.raises(MissingFieldError, match="needs tools_called"):
+        metric.measure(ConversationalTestCase(turns=[*turns, Turn(role="user", content="bye", expected_tools=[])]))
+    assert metric.measure(ConversationalTestCase(turns=[*turns, Turn(role="user", content="bye")])).score == 1
+
+
+def test_texts_of_one_turn_expect_together() -> None:
+    """Lists and plans alike; labels of one text are not those of another."""
+    book, pay = ToolCall(name="book"), ToolCall(name="pay")
+    plan = Plan([Expect("look", label="a"), Expect("pay", after=["a"])])
+    for stated, score in ((plan, 1), ([pay], 1), (Plan([Forbid("book")]), 0)):
+        texts = [Turn(role="user", content=text, expected_tools=one) for text, one in (("a", [book]), ("b", stated))]
+        calls = [book, ToolCall(name="look"), pay]
+        case = ConversationalTestCase(turns=[*texts, Turn(role="assistant", content="", tools_called=calls)])
+        assert ToolCorrectnessMetric().measure(case).score == score
+
+
+def test_sums_of_turns_are_unknown_where_one_is() -> None:
+    """Tokens and seconds of a part are not those of the whole."""
+    told = {"usage": {"total_tokens": 5}, "duration": 2.0}
+    for metadata, tokens in ((told, 10), ({"duration": 2.0}, None)):
+        answers = [Turn(role="assistant", content="ok", tools_called=[], metadata=one) for one in (told, metadata)]
+        turns = [turn for one in answers for turn in (Turn(role="user", content="go"), one)]
+        run = ConversationalTestCase(turns=turns).to_test_case().run
+        assert run is not None
+        assert (run.duration, (run.usage or {}).get("total_tokens")) == (4.0, tokens)

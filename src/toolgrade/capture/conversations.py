@@ -250,8 +250,8 @@ def _is_same(earlier: ToolCall, later: ToolCall) -> bool:
     """Return whether two runs have the same call; a person may have changed the arguments of one that waited."""
     if (earlier.name, earlier.id) != (later.name, later.id):
         return False
-    asked = later.execution and later.execution.requested_parameters
-    return earlier.arguments in (later.arguments, asked) or bool(earlier.id and _is_waiting(earlier))
+    requested = later.execution and later.execution.requested_parameters
+    return earlier.arguments in (later.arguments, requested) or bool(earlier.id and _is_waiting(earlier))
 
 
 def _is_waiting(call: ToolCall) -> bool:

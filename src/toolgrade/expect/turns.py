@@ -108,10 +108,12 @@ def with_calls(expected: list[ToolCall] | Expectation, calls: list[ToolCall]) ->
 
 def in_one_turn(stated: Sequence[list[ToolCall] | Expectation | None]) -> list[ToolCall] | Expectation | None:
     """Return what several texts of the user in one turn expect together; `None` if none states it."""
-    known = [one for one in stated if one is not None]
-    if len(known) < 2:  # noqa: PLR2004 - nothing to join
-        return known[0] if known else None
-    lists = [one for one in known if isinstance(one, list)]
-    if len(lists) == len(known):
+    present = [one for one in stated if one is not None]
+    if len(present) < 2:  # noqa: PLR2004 - nothing to join
+        return present[0] if present else None
+    lists = [one for one in present if isinstance(one, list)]
+    if len(lists) == len(present):
         return [call for one in lists for call in one]
-    return _one_of_each([[_placed_plan(plan, f"text {at}") for plan in _plans(one)] for at, one in enumerate(known, 1)])
+    return _one_of_each(
+        [[_placed_plan(plan, f"text {at}") for plan in _plans(one)] for at, one in enumerate(present, 1)]
+    )
