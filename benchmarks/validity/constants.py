@@ -17,13 +17,12 @@ from toolgrade.stats import auc
 
 Parts = Mapping[str, float]
 
-CONSTANTS = {"tool": 1.0, "reads": 0.02, "turns": 0.5, "required_texts": 0.5, "ended": 0.5, "answer": 0.5}
+CONSTANTS = {"tool": 1.0, "reads": 0.02, "required_texts": 0.5, "ended": 0.5, "answer": 0.5}
 """Credit of a write for the right tool over that for its arguments, and the weight of each other part."""
 
 WORDS = {
     "tool": "credit for the right tool, over that for its arguments",
     "reads": "weight of the expected reads",
-    "turns": "weight of the calls in their turns",
     "required_texts": "weight of the required texts",
     "ended": "weight of the end of the run",
     "answer": "weight of the answer",
