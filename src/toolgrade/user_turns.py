@@ -174,7 +174,7 @@ if TYPE_CHECKING:
     UserField: TypeAlias = SimulatedUser | UserFunction
 else:
     TurnItems = Annotated[
-        list[Annotated[Any, PlainValidator(_read_item), PlainSerializer(item_json)]],
+        list[Annotated[Any, PlainValidator(_read_item), PlainSerializer(item_json, return_type=Any)]],
         BeforeValidator(_check_turns),
     ]
 
@@ -186,4 +186,4 @@ else:
             raise InvalidDataError("a function as user cannot be written; use turns, or a SimulatedUser")
         return value.to_dict()
 
-    UserField = Annotated[Any, PlainValidator(_read_user), PlainSerializer(_user_json)]
+    UserField = Annotated[Any, PlainValidator(_read_user), PlainSerializer(_user_json, return_type=Any)]
