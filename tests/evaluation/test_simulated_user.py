@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -34,6 +35,10 @@ USER = SimulatedUser(
 )
 GOLDEN = Golden(id="refund", user=USER, expected_tools=[ToolCall(name="refund")])
 MODEL = "gpt-4o-mini"
+
+needs_client = pytest.mark.skipif(
+    find_spec("openai") is None, reason="the core is tested alone here, without OpenAI's client"
+)
 
 
 class Anything:
@@ -86,6 +91,7 @@ def texts_of(case: ConversationalTestCase) -> list[str]:
 # Good moods
 
 
+@needs_client
 @pytest.mark.parametrize(
     "script",
     [
@@ -244,6 +250,7 @@ def test_what_a_user_may_say(agent_said: str, text: str, wrong: str | None) -> N
 # Bad moods
 
 
+@needs_client
 @pytest.mark.parametrize(
     ("script", "error"),
     [
@@ -272,6 +279,7 @@ def test_a_user_that_breaks(script: list[Any], error: str) -> None:
     assert report.cases[0].wrong_end is None
 
 
+@needs_client
 def test_an_endpoint_that_is_busy_is_asked_again() -> None:
     """As for a judge."""
     with FakeOpenAI("Hi.", HttpFault.status(429, "slow down", retry_after=0), "[stop]") as server:
@@ -292,6 +300,7 @@ def test_a_user_that_does_not_stop_is_measured() -> None:
 # Cost
 
 
+@needs_client
 def test_what_the_model_used_is_apart_from_judges(capsys: pytest.CaptureFixture[str]) -> None:
     """In the metadata of each conversation, and in one line of the report."""
     replies = [Reply(text, usage=(100, 10)) for text in ("A refund, please.", "[stop]")] * 2
@@ -307,6 +316,7 @@ def test_what_the_model_used_is_apart_from_judges(capsys: pytest.CaptureFixture[
     assert line in " ".join(capsys.readouterr().out.split())
 
 
+@needs_client
 def test_a_budget_that_is_used_up() -> None:
     """The model of the user has its own; nothing is sent beyond it."""
     with FakeOpenAI(Reply("A refund, please.", usage=(900, 100)), "[stop]") as server:
