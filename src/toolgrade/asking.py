@@ -18,6 +18,7 @@ from toolgrade.capture.conversations import joined
 from toolgrade.cases import NOT_ASKED, ConversationalTestCase, LLMTestCase, Run, RunStatus, Turn
 from toolgrade.dataset import ANSWERS, Golden
 from toolgrade.errors import ConfigurationError, ToolgradeError
+from toolgrade.expect.fields import is_silence
 from toolgrade.expect.turns import in_one_turn
 from toolgrade.metrics.tool_policy import APPROVED
 from toolgrade.report.text.phrases import USER_MODEL
@@ -66,17 +67,17 @@ async def run_conversation(
     agent: AgentCallable,
     limits: Limits = NO_LIMITS,
     user_model: Judge | None = None,
-    turned: Callable[[], None] = lambda: None,
+    on_turn: Callable[[], None] = lambda: None,
 ) -> ConversationalTestCase:
     """Let the user of a golden talk to an agent in a new conversation, and return the case.
 
     A run that does not end well ends the conversation, unless it waits for a person and the user answers it, in the
-    same turn. If the user breaks, the case has a `user_error`. `user_model` plays a simulated user, and `turned` is
+    same turn. If the user breaks, the case has a `user_error`. `user_model` plays a simulated user, and `on_turn` is
     called after each answer of the agent.
     """
     talk = _Talk(golden, agent, limits, user_model)
     while await talk.goes_on():
-        turned()
+        on_turn()
     return talk.case()
 
 
@@ -120,8 +121,9 @@ class _Talk:
         if isinstance(item, (Approve, Reject)) and waiting is None:
             self._end_unasked(item)
             return False
-        if waiting is not None and isinstance(item, UserTurn) and _is_silence(waiting.item, item):
-            self._script = chain([item], self._script)  # it is not about the run that waits
+        texts = [waiting.item, item] if waiting is not None and isinstance(item, UserTurn) else []
+        if any(is_silence(text.expected_tools) for text in texts):
+            self._script = chain([item], self._script)  # one text expects no call, so the other is no answer to it
             return False
         content = item.content if isinstance(item, UserTurn) else item
         run = await _run_agent(self._agent, content, self._conversation, *self._limit())
@@ -209,11 +211,6 @@ class _Talk:
             "user_error": self._user_error,
         }
         return ConversationalTestCase(turns=turns, **drop_none(fields))
-
-
-def _is_silence(*item: UserTurn) -> bool:
-    """Return whether one of these texts states that nothing is called, so that they are no question and its answer."""
-    return any(one.expected_tools == [] for one in item)
 
 
 def _is_pending(one: ToolCall) -> bool:

@@ -28,7 +28,7 @@ from toolgrade._internal.json import MARK, JsonObject, short_repr, to_json_value
 from toolgrade._internal.model import Model, drop_none, new_list, set_fields
 from toolgrade.calls import AvailableTools, CallOrigin, ToolCall
 from toolgrade.errors import InvalidDataError, Problem, ToolgradeWarning
-from toolgrade.expect.fields import ExpectedOutput, ExpectedTools, read_matcher
+from toolgrade.expect.fields import ExpectedOutput, ExpectedTools, is_silence, read_matcher
 from toolgrade.matching.argument_pattern import is_pattern
 
 if TYPE_CHECKING:
@@ -745,12 +745,6 @@ class Exchange:
         return bool(self.answers) or self.expected_tools is not None
 
     @property
-    def is_silent(self) -> bool:
-        """Whether it states that nothing should be called, as a list or as an empty plan."""
-        expected = self.expected_tools
-        return expected is not None and not len(expected) and getattr(expected, "allow_extra", None) is not True
-
-    @property
     def required_texts(self) -> list[str]:
         """Those of all texts of the user."""
         return [text for turn in self.questions for text in turn.required_texts]
@@ -781,7 +775,7 @@ class WholeConversation(LLMTestCase):
     def silent_turns(self) -> frozenset[int]:
         """The turns that state that nothing should be called."""
         exchanges = self.conversation.exchanges
-        return frozenset(one.number for one in exchanges if one.is_silent)
+        return frozenset(one.number for one in exchanges if is_silence(one.expected_tools))
 
 
 def _turn_label(label: str | None, number: int) -> str | None:
@@ -816,7 +810,10 @@ def _sums_of(runs: list[JsonObject]) -> JsonObject:
     """Return the usage and the duration of these runs together, unless one of them lacks it."""
     sums: JsonObject = {}
     if runs and all("usage" in one for one in runs):
-        sums["usage"] = dict(sum((Counter(one["usage"]) for one in runs), Counter[str]()))
+        usage = Counter[str]()  # its sum would leave out names that count 0
+        for one in runs:
+            usage.update(one["usage"])
+        sums["usage"] = dict(usage)
     if runs and all("duration" in one for one in runs):
         sums["duration"] = sum(one["duration"] for one in runs)
     return sums

@@ -213,7 +213,7 @@ def cut_runs(draw: st.DrawFn) -> tuple[list[ToolCall], list[ToolCall], list[Tool
 def test_a_run_that_went_on_elsewhere_is_one_run(cut: tuple[list[ToolCall], list[ToolCall], list[ToolCall]]) -> None:
     """Wherever it was cut, and whether the later record has all calls or the rest, no call is lost or twice."""
     whole, before, after = cut
-    earlier = run("go", None, calls=before, status="interrupted", usage={"input_tokens": 2}, duration=1.0)
+    earlier = run("go", None, calls=before, status="interrupted", usage={"input_tokens": 2, "cached": 0}, duration=1.0)
     later = run(None, "done", calls=after, usage={"input_tokens": 3}, duration=2.0, warnings=[LACKS_BEGINNING, "w"])
 
     both = joined(earlier, later)
@@ -221,7 +221,13 @@ def test_a_run_that_went_on_elsewhere_is_one_run(cut: tuple[list[ToolCall], list
     assert both is not None
     assert both.calls == whole
     assert (both.input, both.actual_output, both.status, both.warnings) == ("go", "done", RunStatus.OK, ["w"])
-    assert (both.usage, both.duration) == ({"input_tokens": 5}, 3.0)
+    assert (both.usage, both.duration) == ({"input_tokens": 5, "cached": 0}, 3.0)
+
+    for lacks in ({"usage": None}, {"duration": None}):
+        for pair in ((earlier.model_copy(update=lacks), later), (earlier, later.model_copy(update=lacks))):
+            part = joined(*pair)
+            assert part is not None
+            assert [getattr(part, name) for name in lacks] == [None]
 
 
 WAITING = run("go", None, calls=[made("look", "c1", 0), made("pay", "c2", 1, "pending")], status="interrupted")

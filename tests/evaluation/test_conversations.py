@@ -187,16 +187,18 @@ def test_how_conversations_end(
 
 def test_what_is_never_asked_is_not_met() -> None:
     """Whatever end the golden allows, and also if the next text is no answer to the run that waits."""
-    look, nothing = UserTurn("b", expected_tools=[LOOK], required_texts=["seen"]), UserTurn("b", expected_tools=[])
+    look = UserTurn("b", expected_tools=[LOOK], required_texts=["seen"])
     for runs in ([Run(status="error", error="E: x", calls=[])], [Run(status="stopped", calls=[])]):  # type: ignore[arg-type]
         golden = Golden(turns=[UserTurn("a", expected_tools=[]), look], ends="any")
         metrics = [ToolCorrectnessMetric(threshold=1)]
         report = evaluate(goldens=[golden], agent=Agent(*runs), metrics=metrics, show_progress=False)
         assert (report.cases[0].outcome, report.cases[0].results[0].score) == ("failed", 0)
 
-    case = case_of(Golden(turns=["a", nothing]), Agent(WAITING, Run(calls=[LOOK, DELETE])))
-    assert [turn.content for turn in case.turns] == ["a", "May I?", "b", ""]
-    assert wrong_end(case) == ("agent_error", "turn 1: the run waits for a person")
+    for nothing in ([], Plan([])):
+        golden = Golden(turns=["a", UserTurn("b", expected_tools=nothing)])
+        case = case_of(golden, Agent(WAITING, Run(calls=[LOOK, DELETE])))
+        assert [turn.content for turn in case.turns] == ["a", "May I?", "b", ""]
+        assert wrong_end(case) == ("agent_error", "turn 1: the run waits for a person")
 
 
 def test_an_approved_call_is_known_to_a_policy() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from toolgrade import (
     MetricResult,
     MissingFieldError,
     NotMeasuredError,
+    ResultStatus,
     TaskSuccessMetric,
     ToolCall,
     ToolCorrectnessMetric,
@@ -25,6 +27,8 @@ from toolgrade import (
     ToolPolicyMetric,
     ToolSuccessRate,
     Turn,
+    evaluate,
+    evaluate_async,
 )
 from toolgrade.errors import InvalidDataError
 from toolgrade.evaluation.measuring import measure_in_thread
@@ -154,7 +158,7 @@ def test_the_order_of_turns_plays_no_part(metric: Metric, turns: list[Stated], d
     """With all that they hold, they may change places, and their findings with them."""
     order = data.draw(st.permutations(range(len(turns))))
 
-    def told(places: list[int]) -> tuple[Any, ...]:
+    def outcome(places: list[int]) -> tuple[Any, ...]:
         result = measure_in_thread(metric, conversation([turns[place] for place in places]))
         turn_of = {number: places[number - 1] for number in range(1, len(places) + 1)}
         kinds = Counter((one.kind, one.tool, one.path, turn_of.get(one.turn or 0)) for one in result.findings)
@@ -162,7 +166,7 @@ def test_the_order_of_turns_plays_no_part(metric: Metric, turns: list[Stated], d
         score = None if result.score is None else pytest.approx(result.score)
         return result.status, score, kinds if "ordered" not in metric.label else None, parts
 
-    assert told(list(range(len(turns)))) == told(order)
+    assert outcome(list(range(len(turns)))) == outcome(order)
 
 
 @given(turns=st.lists(drawn(st.none() | _lists), min_size=2, max_size=4))
@@ -229,6 +233,30 @@ def test_a_spoilt_conversation_is_not_measured() -> None:
             metric.measure(case)
 
 
+class Anything:
+    """A metric of a user, which every case passes."""
+
+    label, threshold = "anything", 1.0
+
+    def measure(self, _case: object) -> MetricResult:
+        """Return 1."""
+        return MetricResult(metric="anything", status=ResultStatus.SCORED, threshold=1.0, score=1.0, passed=True)
+
+    async def a_measure(self, case: object) -> MetricResult:
+        """Return what `measure` returns."""
+        return self.measure(case)
+
+
+def test_a_spoilt_conversation_passes_no_metric_of_a_user() -> None:
+    """In either way to evaluate."""
+    case = conversation([Stated([], [], [], "")], user_error="it invented the number 4712")
+    reports = [
+        evaluate([case], [Anything()], show_progress=False),
+        asyncio.run(evaluate_async([case], [Anything()], show_progress=False)),
+    ]
+    assert [(report.cases[0].outcome, report.passed) for report in reports] == [("not_measured", False)] * 2
+
+
 @pytest.mark.parametrize("silence", [[], Plan([])], ids=["list", "plan"])
 def test_a_call_in_a_silent_turn_costs_and_is_named(silence: Any) -> None:
     """The turn counts as one call that was expected and not made; the finding is about the call that was."""
@@ -264,9 +292,9 @@ def test_texts_of_one_turn_expect_together() -> None:
 
 def test_sums_of_turns_are_unknown_where_one_is() -> None:
     """Tokens and seconds of a part are not those of the whole."""
-    told = {"usage": {"total_tokens": 5}, "duration": 2.0}
-    for metadata, tokens in ((told, 10), ({"duration": 2.0}, None)):
-        answers = [Turn(role="assistant", content="ok", tools_called=[], metadata=one) for one in (told, metadata)]
+    whole = {"usage": {"total_tokens": 5}, "duration": 2.0}
+    for metadata, tokens in ((whole, 10), ({"duration": 2.0}, None)):
+        answers = [Turn(role="assistant", content="ok", tools_called=[], metadata=one) for one in (whole, metadata)]
         turns = [turn for one in answers for turn in (Turn(role="user", content="go"), one)]
         run = ConversationalTestCase(turns=turns).to_test_case().run
         assert run is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -163,25 +162,32 @@ def joined(earlier: Run, later: Run, *, goes_on: bool = False) -> Run | None:
     for name in ("status", "error", "actual_output"):
         begun.pop(name, None)
     both = {"calls": calls, **_joined_handoffs(earlier, later, places), **_joined_fields(earlier, later)}
-    return later.model_copy(update=drop_none(begun | both))
+    return later.model_copy(update=drop_none(begun | both) | _joined_sums(earlier, later))
 
 
 def _joined_fields(earlier: Run, later: Run) -> dict[str, Any]:
     """Return what two runs have in common, without their calls."""
-    usage = Counter(earlier.usage)
-    usage.update(later.usage or {})
     tools = {tool.name: tool for tool in [*(later.available_tools or ()), *(earlier.available_tools or ())]}
     return {
         "agent_texts": _joined_texts(earlier, later),
         "dialogue": earlier.dialogue + later.dialogue,
         "available_tools": list(tools.values()) or None,
         "models": _unique(earlier.models + later.models),
-        "usage": dict(usage) or None,
         "tags": _unique(earlier.tags + later.tags),
         "metadata": later.metadata | earlier.metadata,
-        "duration": earlier.duration and later.duration and earlier.duration + later.duration,
         "warnings": [text for text in _unique(earlier.warnings + later.warnings) if text != LACKS_BEGINNING],
     }
+
+
+def _joined_sums(earlier: Run, later: Run) -> dict[str, Any]:
+    """Return the usage and the duration of two runs together; what one of them lacks is unknown."""
+    usage = duration = None
+    if earlier.usage is not None and later.usage is not None:
+        names = earlier.usage | later.usage
+        usage = {name: earlier.usage.get(name, 0) + later.usage.get(name, 0) for name in names}
+    if earlier.duration is not None and later.duration is not None:
+        duration = earlier.duration + later.duration
+    return {"usage": usage, "duration": duration}
 
 
 def _joined_handoffs(earlier: Run, later: Run, places: Sequence[int]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ class ReportBuilder:
     """Takes the rows of each unit as soon as they are measured, so that they survive an interruption.
 
     `names` are the unique names of the metrics of whole answers. `advance` is called after each unit,
-    and `turned` after each turn of a conversation but the last.
+    and `on_turn` after each turn of a conversation but the last.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class ReportBuilder:
         self.contents = contents
         self.gate = gate or Gate()
         self.advance: Callable[[], None] = lambda: None
-        self.turned: Callable[[], None] = lambda: None
+        self.on_turn: Callable[[], None] = lambda: None
         self._rows: dict[CaseKey, list[Row]] = {}
         self._seconds_before = 0.0
         self._began = time.monotonic()

@@ -242,7 +242,7 @@ def _begun_session(
         if not source.runs_agent and is_async and not any(map(waits, metrics)):
             limit = 1  # nothing waits, so tasks side by side would only keep more cases in memory
         session = Session(source, metrics, builder, limit, is_async)
-        with _bar(len(session.units), len(builder), options.show_progress) as (builder.advance, builder.turned):
+        with _bar(len(session.units), len(builder), options.show_progress) as (builder.advance, builder.on_turn):
             yield session
 
 

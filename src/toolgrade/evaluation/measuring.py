@@ -14,6 +14,7 @@ from toolgrade._internal.options import require
 from toolgrade.cases import AnyCase
 from toolgrade.errors import ConfigurationError, MissingExpectationError
 from toolgrade.metrics import MetricLike
+from toolgrade.metrics.called_tools import refuse_spoilt
 from toolgrade.result import MetricResult, ResultStatus, errored_result
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def checked_metrics(metrics: object, method: str = "measure") -> list[MetricLike
 def measure_in_thread(metric: MetricLike, case: AnyCase, no_golden: str | None = None) -> MetricResult:
     """Measure a case in this thread; an exception becomes an errored result; `no_golden` as in `unmeasured`."""
     try:
+        refuse_spoilt(case)  # also for metrics of users
         # In a copy of the context, so that `metric.score` of the caller does not change.
         return checked_result(copy_context().run(metric.measure, case))
     except Exception as error:  # noqa: BLE001 - one bad case must not lose the others

@@ -35,6 +35,7 @@ from toolgrade.evaluation.result_json import encode_case
 from toolgrade.evaluation.results_file import hash_of, head_of, rest_of
 from toolgrade.evaluation.rows import CaseKey, Row
 from toolgrade.metrics import Metric, MetricLike
+from toolgrade.metrics.called_tools import refuse_spoilt
 from toolgrade.report import Report
 from toolgrade.result import MetricResult, errored_result
 
@@ -85,7 +86,7 @@ class Source:
 def case_source(cases: Sequence[AnyCase], metrics: Sequence[MetricLike], no_golden: str | None = None) -> Source:
     """Return the source of cases that exist already; `no_golden` as in `unmeasured`."""
 
-    async def prepare(unit: CaseKey, _turned: Callable[[], None]) -> Sequence[Pending]:
+    async def prepare(unit: CaseKey, _on_turn: Callable[[], None]) -> Sequence[Pending]:
         return [Pending(cases[unit.place], metrics, no_golden=no_golden)]
 
     return Source(cases, prepare, runs_agent=False, no_golden=no_golden)
@@ -97,7 +98,7 @@ def recorded_source(
     """Return the source of the cases of files."""
     recorded = {unit: (golden, item) for unit, golden, item in accepted}
 
-    async def prepare(unit: CaseKey, _turned: Callable[[], None]) -> Sequence[Pending]:
+    async def prepare(unit: CaseKey, _on_turn: Callable[[], None]) -> Sequence[Pending]:
         _, item = recorded[unit]
         no_golden = no_golden_of(item.tag.golden, has_goldens=has_goldens)
         return [Pending(item.case, metrics, error=item.tag.error, no_golden=no_golden)]
@@ -114,11 +115,11 @@ def agent_source(
 ) -> Source:
     """Return the source of goldens that agents answer; a single agent has no name."""
 
-    async def prepare(unit: CaseKey, turned: Callable[[], None]) -> Sequence[Pending]:
+    async def prepare(unit: CaseKey, on_turn: Callable[[], None]) -> Sequence[Pending]:
         golden, agent = goldens[unit.place], agents[unit.agent]
         case: AnyCase
         if golden.is_conversation:
-            case = await run_conversation(golden, agent, limits, user_model, turned)
+            case = await run_conversation(golden, agent, limits, user_model, on_turn)
         else:
             case = await run_golden(golden, agent, limits.of_question)
         return [Pending(case, metrics, no_golden=NO_EXPECTATION)]
@@ -129,7 +130,7 @@ def agent_source(
 def app_source(goldens: Sequence[Golden], metrics: Sequence[MetricLike], app: ObservedApp, limits: Limits) -> Source:
     """Return the source of goldens that an app of observed functions answers; its components are measured too."""
 
-    async def prepare(unit: CaseKey, _turned: Callable[[], None]) -> Sequence[Pending]:
+    async def prepare(unit: CaseKey, _on_turn: Callable[[], None]) -> Sequence[Pending]:
         return await app.ask(goldens[unit.place], unit.place, metrics, limits.of_question)
 
     return Source(goldens, prepare)
@@ -227,7 +228,7 @@ class Session:
             for unit in queue:
                 try:
                     async with turns:
-                        cases = await self.source.prepare(unit, self.builder.turned)
+                        cases = await self.source.prepare(unit, self.builder.on_turn)
                 finally:  # the others must not wait for a unit that was cancelled
                     prepared += 1
                     if prepared == len(remaining):
@@ -328,6 +329,7 @@ class Session:
 
 async def _measure_async(metric: MetricLike, case: AnyCase, no_golden: str | None) -> MetricResult:
     try:
+        refuse_spoilt(case)  # also for metrics of users
         return checked_result(await asyncio.create_task(metric.a_measure(case)))
     except Exception as error:  # noqa: BLE001 - one bad case must not lose the others
         return unmeasured(metric, error, no_golden)

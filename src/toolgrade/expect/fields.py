@@ -47,6 +47,12 @@ else:
     ExpectedTools = Annotated[list[ToolCall], WrapValidator(_read), WrapSerializer(_write)]
     ExpectedOutput = Annotated[str, WrapValidator(_read_output), WrapSerializer(_write_output)]
 
+
+def is_silence(expected: ExpectedTools | None) -> bool:
+    """Return whether an expectation says that nothing is called: an empty list, or a plan without any item."""
+    return expected is not None and not len(expected) and getattr(expected, "allow_extra", None) is not True
+
+
 _CALLS: Final = frozenset({ToolCall})
 _CALL_KEYS: Final = frozenset[str]().union(*(names_of(*field) for field in ToolCall.model_fields.items()))
 

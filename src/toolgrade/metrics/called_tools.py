@@ -185,11 +185,14 @@ def as_case(case: TestCase | ConversationalTestCase) -> TestCase:
     Raises:
         NotMeasuredError: The simulated user of the conversation did something wrong.
     """
-    if not isinstance(case, ConversationalTestCase):
-        return case
-    if case.user_error is not None:
+    refuse_spoilt(case)
+    return case.to_test_case() if isinstance(case, ConversationalTestCase) else case
+
+
+def refuse_spoilt(case: object) -> None:
+    """Raise `NotMeasuredError` for a conversation whose simulated user did something wrong."""
+    if isinstance(case, ConversationalTestCase) and case.user_error is not None:
         raise NotMeasuredError(f"the user spoilt the conversation{case_label(case)}: {case.user_error}")
-    return case.to_test_case()
 
 
 def scored_turns(case: TestCase) -> frozenset[int] | None:

@@ -11,7 +11,7 @@ from toolgrade._internal.options import require_one_name
 from toolgrade.calls import ToolCall, ToolSpec
 from toolgrade.cases import ConversationalTestCase, TestCase, Turn
 from toolgrade.metrics.base import Measurement, Metric, result_of
-from toolgrade.metrics.called_tools import as_case, called_tools, needed_tools, read_tools
+from toolgrade.metrics.called_tools import called_tools, needed_tools, read_tools, refuse_spoilt
 from toolgrade.result import MetricResult
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class ToolUseMetric(Metric):
 
     def _read(self, case: TestCase | ConversationalTestCase) -> ConversationalTestCase:
         """Return a conversation; a case of one question is one of a single turn."""
-        as_case(case)  # it may be spoilt
+        refuse_spoilt(case)
         if isinstance(case, ConversationalTestCase):
             return case
         calls = called_tools(case, type(self).__name__)

@@ -268,7 +268,7 @@ class AdapterContract(AdapterHooks):
     def test_answer_to_a_run_that_does_not_wait(self) -> None:
         """`Approve()` where nothing waits is an error, which says what to do."""
         try:
-            asyncio.run(self._told(Scene(["final"]), "hi", Approve()))
+            asyncio.run(self._replies(Scene(["final"]), "hi", Approve()))
         except ConfigurationError:
             return
         require(["error: expected a ConfigurationError, got none"], "as_agent")
@@ -462,17 +462,17 @@ class AdapterContract(AdapterHooks):
         run = (await run_golden(Golden(input=scene.input), self.as_agent(scene), limit)).run
         return run or Run()
 
-    async def _told(self, scene: Scene, *texts: UserInput) -> list[Run]:
+    async def _replies(self, scene: Scene, *texts: UserInput) -> list[Run]:
         """Return the runs of the agent of a scene in one conversation."""
         if type(self).as_agent is AdapterHooks.as_agent:
             raise NotSupportedError("this adapter does not implement agents with a memory: override `as_agent`")
-        agent, conversation = self.as_agent(scene), Conversation("told")
+        agent, conversation = self.as_agent(scene), Conversation("asked")
         return [result for text in texts if isinstance(result := await _called(agent, text, conversation), Run)]
 
     def _answered(self, answer: UserInput) -> list[Run]:
         """Return the runs of three turns; that of the second one waits, and is there again after the answer."""
         steps: list[StepLike] = [_ADD_1, "three", [AskFor("pay", {"amount": 5}, "c2")], "final", "bye"]
-        return asyncio.run(self._told(Scene(steps, [ADD, PAY]), "1+2?", "pay 5", answer, "bye"))
+        return asyncio.run(self._replies(Scene(steps, [ADD, PAY]), "1+2?", "pay 5", answer, "bye"))
 
     def _check_turns(self, way: str, runs: Sequence[Run]) -> None:
         """Check that each turn has its text, calls and answer."""
@@ -480,7 +480,7 @@ class AdapterContract(AdapterHooks):
         waiting, final = ("pay 5", None, ["pay"], "interrupted"), ("pay 5", "final", ["pay"], "ok")
         expected = [("1+2?", "three", ["add"], "ok"), waiting, final, ("bye", "bye", [], "ok")]
         _equal(way, ("turns", expected, turns), ("warnings", [], [text for run in runs for text in run.warnings]))
-        _equal(way, ("conversation", {"told"}, {run.conversation_id for run in runs}))
+        _equal(way, ("conversation", {"asked"}, {run.conversation_id for run in runs}))
 
     def _played_with_fault(self, scene: Scene, observation: str) -> Iterator[tuple[str, Recorded]]:
         played = self._played(lambda: scene)

@@ -163,8 +163,8 @@ def judge_totals(summary: MetricSummary) -> list[str]:
 def users_text(report: Report) -> str:
     """Return what the models of simulated users used and cost, on one line; an empty text if there are none."""
     cases = (case.case for case in report.cases)
-    told = [case.metadata.get(USER_MODEL) for case in cases if isinstance(case, ConversationalTestCase)]
-    used = [one for one in told if isinstance(one, dict)]
+    entries = [case.metadata.get(USER_MODEL) for case in cases if isinstance(case, ConversationalTestCase)]
+    used = [one for one in entries if isinstance(one, dict)]
     usage = Counter[str]()
     for one in used:
         usage.update({name: count for name, count in one.items() if type(count) is int})

@@ -1,4 +1,4 @@
-"""Messages of a case with their calls, for every view."""
+"""Messages and turns of a case with their calls, for every view."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def _messages_in(turns: Sequence[Turn]) -> Iterator[MessageView]:
     for at, turn in enumerate(turns):
         number += turn.role == "user" and (at == 0 or turns[at - 1].role != "user")
         calls = turn.tools_called or ()
-        yield MessageView(number or 1, turn.role, turn.content, calls, turn.metadata, first)
+        metadata = {name: value for name, value in turn.metadata.items() if (name, value) != ("status", "ok")}
+        yield MessageView(number or 1, turn.role, turn.content, calls, metadata, first)
         first += len(calls)
 
 
@@ -89,7 +90,9 @@ def turns_of(result: MetricResult, case: object, rows: Sequence[CallRow]) -> lis
     for number in (*turns, None):
         one = turns.get(number, Exchange(0, [], []))
         own = [row for row in rows if (row.turn if row.turn in turns else None) == number]
-        messages = [found.message for found in beside if (found.turn if found.turn in turns else None) == number]
+        messages = [
+            finding.message for finding in beside if (finding.turn if finding.turn in turns else None) == number
+        ]
         if number is not None or own or messages:
             names = [call.name for call in one.calls or ()]
             word, score = scores.get(number, (None, None))
