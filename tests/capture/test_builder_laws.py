@@ -8,8 +8,10 @@ Patience: no sequence of observations, however wrong, raises; what makes no sens
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -208,7 +210,6 @@ def test_no_sequence_raises_or_loses_a_call(sequence: list[Any]) -> None:
         requested += len(args[0]) if method == "model_asked" else 0
         replaced += sum(bool(request.replaces) for request in args[0]) if method == "model_asked" else 0
         started += method == "tool_started"
-        builder.waits_for("c1")
         run = builder.build()
 
     run = builder.build()
@@ -237,3 +238,44 @@ def test_an_end_without_a_start_is_a_warning(sequence: list[Any]) -> None:
     lost = {f"a tool {what} that never started; it is not in the record" for what in ("ended", "failed")}
     assert after["calls"] == before["calls"]
     assert set(after["warnings"]) == {*before["warnings"], *lost}
+
+
+# Long runs
+
+
+@pytest.mark.parametrize("by", ["code", "model without ids", "model with one id", "model with ids"])
+def test_each_call_of_a_long_run_takes_the_same_work(by: str) -> None:
+    """A recorder runs inside the agent, so that the last of many calls must not take longer than the first."""
+
+    def functions_called(calls: int) -> int:
+        builder, count = RunBuilder(), 0
+
+        def profile(_frame: object, event: str, _value: object) -> None:
+            nonlocal count
+            count += event in ("call", "c_call")
+
+        sys.setprofile(profile)
+        try:
+            for number in range(calls):
+                call_id = {"model with one id": "f", "model with ids": f"c{number}"}.get(by)
+                if by != "code":
+                    builder.model_asked([Request("f", {"x": number}, call_id)])
+                builder.tool_started(number, "f", {"x": number}, call_id=call_id)
+                builder.tool_ended(number, number)
+                if by != "code":
+                    builder.result_shown(number, call_id=call_id, name="f")
+        finally:
+            sys.setprofile(None)
+        return count
+
+    assert functions_called(400) < 2.2 * functions_called(200)
+
+
+def test_warnings_have_a_limit() -> None:
+    """The first hundred are enough to find the fault; of the others the number is known."""
+    builder = RunBuilder()
+
+    for number in range(1_200):
+        builder.warn(f"warning {number % 1_150}")
+
+    assert builder.build().warnings == [*(f"warning {number}" for number in range(100)), "and 1,050 more warnings"]

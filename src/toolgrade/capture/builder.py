@@ -47,8 +47,10 @@ from toolgrade.capture.records import (
 )
 from toolgrade.capture.request_pairing import (
     answered_call,
+    answering_scopes,
     calls_within,
     is_within,
+    newest_requests,
     newest_with_id,
     requested_call,
 )
@@ -60,6 +62,8 @@ _MODEL: Final = CallOrigin.MODEL  # Python 3.11 takes long to look up a member o
 
 _MOST_TOKENS: Final = 2**63
 """A larger token count is a mistake, and could not be written."""
+
+_MOST_WARNINGS: Final = 100
 
 _TEXT_FIELDS: Final = (
     *("name", "id", "server", "error", "failure"),
@@ -97,6 +101,7 @@ class RunBuilder:
         self.tags: list[str] = []
         self.metadata: JsonObject = {}
         self.warnings: list[str] = []
+        self._further_warnings = 0
         self._models: dict[str, None] = {}
         self._usage: dict[str, int] = {}
         self._input: str | None = None
@@ -210,7 +215,8 @@ class RunBuilder:
         if outer is self._root and self._input is None:
             self._input, self._input_parts = run.input, list(run.input_parts or ()) or None
         self.offered(run.available_tools or (), scope=scope, all_known=False)
-        self.warnings += [warning for warning in run.warnings if warning not in self.warnings]
+        for warning in run.warnings:
+            self.warn(warning)
         records = self._add_history(run.calls, outer, branch)
         self._add_handoffs(run, records)
         return [record.handle for record in records if record.handle is not None]
@@ -262,15 +268,15 @@ class RunBuilder:
             self.metadata.update(self._json_object(metadata, "metadata") or {})
 
     def warn(self, text: str) -> None:
-        """Add a warning, which every result of this run repeats. A repeated warning is dropped."""
+        """Add a warning, which every result of this run repeats, unless it repeats one; beyond 100 they are counted."""
         value: object = text  # a recorder may pass anything, and must not raise
         text = value if isinstance(value, str) else short_repr(value)
-        if text not in self.warnings:
+        if text in self.warnings:
+            return
+        if len(self.warnings) < _MOST_WARNINGS:
             self.warnings.append(text)
-
-    def waits_for(self, call_id: str | None) -> bool:
-        """Return whether a call of this id has neither a result nor an execution that ended."""
-        return any(call.id == call_id and _is_unresolved(call) for call in self._calls)
+        else:
+            self._further_warnings += 1
 
     # The model
 
@@ -477,7 +483,7 @@ class RunBuilder:
         """Return the call of an execution whose request is not known, `None` if no model requested it."""
         if isinstance(request, Request):
             return None
-        candidates = self._candidates(request, scope, call_id)
+        candidates = self._candidates(request, scope, call_id, name)
         return requested_call(candidates, name, received, call_id, is_named=request is not None)
 
     def _call_by_code(
@@ -628,7 +634,8 @@ class RunBuilder:
         plain, notes = json_value(content)
         call = self._call_of(request)
         if call is None:
-            call = answered_call(self._candidates(request, scope, call_id), plain, call_id or None, name)
+            candidates = self._candidates(request, scope, call_id, name, is_answer=True)
+            call = answered_call(candidates, plain, call_id or None, name)
         if call is None:
             return False
         call.type = type or call.type
@@ -660,9 +667,13 @@ class RunBuilder:
             models=list(self._models),
             tags=list(self.tags),
             metadata=self.metadata,
-            warnings=list(self.warnings),
+            warnings=self._all_warnings(),
             **drop_none(self._optional_fields(handoff_calls, interrupted=interrupted)),
         )
+
+    def _all_warnings(self) -> list[str]:
+        more = [f"and {self._further_warnings:,} more warnings"] if self._further_warnings else []
+        return [*self.warnings, *more]
 
     def _optional_fields(self, handoff_calls: list[tuple[int, CallRecord]], *, interrupted: bool) -> JsonObject:
         """Return the fields that a run may lack, `None` where it does."""
@@ -729,13 +740,39 @@ class RunBuilder:
         """Return the call of a request, `None` if it is not known; several requests are not known."""
         return self._by_request.get(id(request)) if isinstance(request, Request) else None
 
-    def _candidates(self, requests: object, scope: Key | Branch | None, call_id: str | None) -> list[CallRecord]:
-        """Return the calls that an observation may belong to: those of these requests, else those of its branch."""
+    def _candidates(
+        self,
+        requests: object,
+        scope: Key | Branch | None,
+        call_id: str | None,
+        name: str | None,
+        *,
+        is_answer: bool = False,
+    ) -> list[CallRecord]:
+        """Return the calls that an observation may belong to: those of these requests, else the newest of its branch.
+
+        Without an id, an answer belongs only to a call without one.
+        """
         if isinstance(requests, Sequence):
             return [call for call in map(self._call_of, requests) if call is not None]
         outer, branch = self._scope(scope)
-        # Of several agents that run at the same time, each has its own ids.
-        return [call for call in self._calls_of(outer, call_id) if call.branch == branch]
+        calls = self._by_id.get(call_id, []) if call_id else outer.requests
+
+        def is_candidate(call: CallRecord) -> bool:
+            # Of several agents that run at the same time, each has its own ids.
+            if (
+                call.branch != branch
+                or call.origin is not _MODEL
+                or (call.id is not None and is_answer and not call_id)
+            ):
+                return False
+            # Ids repeat in other scopes, where they mean other calls.
+            return is_within(call, outer)
+
+        newest = newest_requests(calls, lambda call: (name is None or call.name == name) and is_candidate(call))
+        if call_id and not newest:
+            newest = newest_requests(calls, is_candidate)
+        return sorted(newest, key=lambda call: call.scope is not outer)
 
     def _calls_of(self, scope: CallRecord, call_id: str | None) -> list[CallRecord]:
         """Return the calls within a scope that have this id, or all of them without one."""
@@ -766,12 +803,17 @@ class RunBuilder:
             if call.id:
                 self._by_id[call.id].remove(call)
             call.scope.children.remove(call)
+            for outer in answering_scopes(call):
+                outer.requests.remove(call)
 
     def _add(self, call: CallRecord, scope: CallRecord) -> None:
         self._calls.append(call)
         if call.id:
             self._by_id.setdefault(call.id, []).append(call)
         scope.children.append(call)
+        if call.origin is _MODEL:
+            for outer in answering_scopes(call):
+                outer.requests.append(call)
 
     def _add_provider_execution(self, call: CallRecord, output: object, error: str | None) -> None:
         """Add an execution by the provider, of which only the end is observable."""

@@ -168,6 +168,7 @@ class CallRecord:
         scope: The call during which it was made, or the root record of the run. A call with several attempts is one
             scope, because a later attempt continues with the requests of an earlier one.
         invalid: The requested arguments are not an object.
+        requests: The calls inside this one that models requested, and those of programs among them, the oldest first.
         last_messages: Number of the last model message inside this call, by branch.
         offered: Names of the tools offered inside this call; `None` if not known.
         caller: Id of the call inside which the model made this one, if the request names it.
@@ -194,6 +195,7 @@ class CallRecord:
     is_handoff: bool = False
     handoff_failed: bool = False
     children: list[CallRecord] = field(default_factory=list)
+    requests: list[CallRecord] = field(default_factory=list)
     not_captured: tuple[str, ...] = ()
     source: str | None = None
     caller: str | None = None

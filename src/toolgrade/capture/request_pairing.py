@@ -7,7 +7,7 @@ the state of each call decide.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from toolgrade._internal.json import JsonObject
 from toolgrade.calls import CallOrigin
@@ -115,6 +115,25 @@ def is_within(call: CallRecord, scope: CallRecord) -> bool:
     while outer is not None and outer is not scope:
         outer = outer.scope
     return outer is scope and call.caller is not None
+
+
+def answering_scopes(call: CallRecord) -> Iterator[CallRecord]:
+    """Yield the scopes whose `calls_within` have this call: its own, and those around it if a program made it."""
+    scope = call.scope
+    while scope is not None:
+        yield scope
+        scope = scope.scope if call.caller is not None else None
+
+
+def newest_requests(calls: Sequence[CallRecord], is_candidate: Callable[[CallRecord], bool]) -> list[CallRecord]:
+    """Return the candidates of the newest message that has one; `calls` are in the order of their messages."""
+    newest: list[CallRecord] = []
+    for call in reversed(calls):
+        if newest and call.order[0] != newest[0].order[0]:
+            break
+        if is_candidate(call):
+            newest.append(call)
+    return newest[::-1]
 
 
 def _of_newest_message(calls: Iterable[CallRecord], name: str | None) -> list[CallRecord]:
