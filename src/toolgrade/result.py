@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from functools import lru_cache
-from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from toolgrade._internal.json import REDACTED
+from toolgrade._internal.locks import ForkSafeLock
 from toolgrade.errors import NotMeasuredError
 from toolgrade.matching.alignment import Alignment
 from toolgrade.matching.argument_pattern import is_pattern, json_of
@@ -249,7 +249,7 @@ class _Deferring:
 _write: Final = object.__setattr__
 """Sets an attribute of a frozen result that is being made."""
 
-_publishing: Final = RLock()
+_publishing: Final = ForkSafeLock()
 """Held to store late fields, so that all threads read the same objects."""
 
 

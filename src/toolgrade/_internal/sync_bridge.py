@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Final, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
+from toolgrade._internal.locks import ForkSafeLock
 from toolgrade.errors import ConfigurationError
 
 T = TypeVar("T")
@@ -224,7 +225,7 @@ class PerLoop(Generic[T]):
     def __init__(self, create: Callable[[], T]) -> None:
         """Store how to create a value."""
         self._create = create
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._values = WeakKeyDictionary[asyncio.AbstractEventLoop, T]()
 
     def get(self) -> T:

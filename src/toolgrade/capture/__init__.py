@@ -1,5 +1,6 @@
 """Capture of agent runs: observations go into a `RunBuilder`, a `Run` comes out; plus `@observe` for plain Python."""
 
+from toolgrade._internal.locks import ForkSafeLock
 from toolgrade.capture.builder import RunBuilder
 from toolgrade.capture.conversations import LACKS_BEGINNING, conversation, conversations, joined
 from toolgrade.capture.input_parts import image_parts
@@ -14,6 +15,7 @@ __all__ = [
     "ABSENT",
     "LACKS_BEGINNING",
     "Branch",
+    "ForkSafeLock",
     "JsonlSink",
     "Outcome",
     "Recording",

@@ -6,12 +6,14 @@ nothing was recorded are the same for all of them.
 
 from __future__ import annotations
 
-import threading
+import os
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import ClassVar, Final, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+from weakref import WeakSet
 
+from toolgrade._internal.locks import ForkSafeLock
 from toolgrade.capture.builder import RunBuilder
 from toolgrade.capture.conversations import conversations
 from toolgrade.capture.sinks import Sink
@@ -114,8 +116,11 @@ class RunRecorder(Generic[R]):
         self._sink = sink
         self._limit = limit
         self._conversation = conversation
-        self._lock = threading.RLock()
+        self._lock = ForkSafeLock()
         self._recordings: dict[int, R] = {}
+        self._of_parent: dict[int, R] = {}
+        """The recordings of the process that forked this one."""
+        _recorders.add(self)
 
     # Recorded runs
 
@@ -227,8 +232,11 @@ class RunRecorder(Generic[R]):
 
     def _deliver(self, finished: Sequence[R]) -> None:
         """Pass finished runs to the sink, then drop the oldest beyond the limit."""
+        own = [recording for recording in finished if id(recording) not in self._of_parent]
+        if len(own) < len(finished):
+            self._say("a run that was open when the process forked belongs to the parent process; it was left out")
         try:
-            for recording in finished if self._sink is not None else ():
+            for recording in own if self._sink is not None else ():
                 self._write(recording)
         finally:
             self._drop_oldest()
@@ -244,6 +252,10 @@ class RunRecorder(Generic[R]):
         if run.status is not RunStatus.INTERRUPTED:
             with self._lock:
                 self._drop(recording)
+
+    def _leave_to_parent(self) -> None:
+        """Leave all recordings to the parent, in a forked process: it ends and stores them."""
+        self._of_parent, self._recordings = self._recordings, {}
 
     def _drop_oldest(self) -> None:
         """Drop the oldest runs beyond the limit."""
@@ -261,3 +273,15 @@ class RunRecorder(Generic[R]):
         """Add a warning that belongs to no run; a repeated warning is dropped."""
         if text not in self.warnings and len(self.warnings) < _MAX_WARNINGS:
             self.warnings.append(text)
+
+
+_recorders: Final[WeakSet[RunRecorder[Any]]] = WeakSet()
+
+
+def _leave_to_parent() -> None:
+    for recorder in _recorders:
+        recorder._leave_to_parent()  # noqa: SLF001 - of this very class
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)

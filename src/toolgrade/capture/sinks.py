@@ -6,12 +6,12 @@ A sink raises what goes wrong; the recorder does not pass it on to the agent.
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from toolgrade._internal.json import CANCEL_MARK
+from toolgrade._internal.locks import ForkSafeLock
 from toolgrade.cases import Run
 from toolgrade.redact import DEFAULT, Redactor
 
@@ -69,7 +69,7 @@ class JsonlSink:
         self.path: str = os.fspath(path)
         self.redactor = redactor
         self.fsync = fsync
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._file: int | None = None
         self._closer: weakref.finalize[[int], JsonlSink] | None = None
 

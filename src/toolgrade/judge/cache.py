@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
-import threading
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 from toolgrade._internal.json import canonical_json
+from toolgrade._internal.locks import ForkSafeLock
 from toolgrade._internal.options import require
 from toolgrade.errors import ConfigurationError, InvalidDataError
 from toolgrade.judge.protocol import Prompt, Reply
@@ -126,7 +126,7 @@ class SqliteCache:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Store the path; nothing is opened yet."""
         self.path: Path = Path(path)
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._opened: tuple[int, sqlite3.Connection] | None = None
         self._closer: weakref.finalize[[int, sqlite3.Connection], SqliteCache] | None = None
 

@@ -5,7 +5,6 @@ The user gives the prices: toolgrade ships none, since they change.
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Annotated, Any, Final, TypeAlias
 from pydantic import Field
 
 from toolgrade._internal.json import json_text
+from toolgrade._internal.locks import ForkSafeLock
 from toolgrade._internal.model import Model, drop_none
 from toolgrade._internal.options import require
 from toolgrade._internal.text import plural
@@ -124,7 +124,7 @@ class SpendingLimit:
         """Start with nothing spent."""
         self.limited: bool = (tokens, money) != (None, None)
         self._tokens, self._money = tokens or inf, money or inf
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self.spent = Spent()
         self._reserved = Spent()
         self._highest = Spent()

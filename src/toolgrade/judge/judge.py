@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
@@ -14,6 +13,7 @@ from typing import Any, TypeAlias, cast
 from uuid import uuid4
 
 from toolgrade._internal.json import JsonObject, to_json_value
+from toolgrade._internal.locks import ForkSafeLock
 from toolgrade._internal.options import require
 from toolgrade._internal.sync_bridge import PerLoop
 from toolgrade.errors import ConfigurationError, JudgeError, JudgeOutcome, ToolgradeError
@@ -193,7 +193,7 @@ class Judge:
         if max_concurrency is None and not paced:
             max_concurrency = _DEFAULT_CONCURRENCY
         self._waiting = PerLoop(lambda: _Waiting(max_concurrency))
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._resolved: TextModel | None = None
 
     def _batch_options(self, batch: object) -> BatchOptions | None:

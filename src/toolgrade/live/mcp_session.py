@@ -9,7 +9,6 @@ for Model Context Protocol (MCP)".
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from secrets import token_hex
 from typing import Any, Final
 
 from toolgrade._internal.json import json_text
+from toolgrade._internal.locks import ForkSafeLock
 from toolgrade._internal.message_content import Fields, as_object, object_of, part_text, parts_of, text_of
 from toolgrade.formats.messages.field_readers import list_of
 from toolgrade.formats.traces.tracers.tracer import CALL_STATUS, MCP_SERVER
@@ -56,7 +56,7 @@ class McpSession:
         self.trace = token_hex(16)
         self.root = token_hex(8)
         self._write = write
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._begun = time.time_ns()
         self._client = self._server = ""
         self._tools: dict[str, Fields] = {}

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import threading
 import time
 from collections.abc import Callable, Collection
 from typing import Any, ClassVar, Final
 
 from toolgrade._internal.json import to_json_value
 from toolgrade._internal.lazy_imports import import_extra
+from toolgrade._internal.locks import ForkSafeLock
 from toolgrade._internal.sync_bridge import call
 from toolgrade._internal.text import error_text
 from toolgrade.agents import AgentCallable, Conversation
@@ -39,7 +39,7 @@ __all__ = ["as_agent", "record_spans"]
 _FORWARDER: Final = "_toolgrade_forwarder"
 """The attribute of a provider that holds its forwarder: OpenTelemetry can add a processor, but not remove it."""
 _ADD_LOGS: Final = "add_log_record_processor"
-_adding = threading.Lock()
+_adding = ForkSafeLock()
 
 
 class SpanRecorder(TraceRecorder):
@@ -211,7 +211,7 @@ class _Forwarder:
 
     def __init__(self) -> None:
         self.recorders: tuple[SpanRecorder, ...] = ()
-        self._changing = threading.Lock()
+        self._changing = ForkSafeLock()
 
     def attach(self, recorder: SpanRecorder) -> None:
         with self._changing:

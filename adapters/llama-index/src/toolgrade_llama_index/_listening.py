@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
@@ -20,6 +19,8 @@ from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.instrumentation.span import BaseSpan
 from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 from llama_index.core.workflow import Workflow
+
+from toolgrade.capture import ForkSafeLock
 
 
 @dataclass(slots=True, eq=False)
@@ -219,7 +220,7 @@ class _EventHandler(BaseEventHandler):
             listener.fired(event)
 
 
-_lock: Final = threading.RLock()
+_lock: Final = ForkSafeLock()
 _open: Final[list[RecorderListener]] = []
 """The listeners that are open, in the order in which they were opened."""
 _owners: Final[dict[str, tuple[RecorderListener, ...]]] = {}

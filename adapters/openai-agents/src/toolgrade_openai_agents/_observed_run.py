@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
+from toolgrade.capture import ForkSafeLock
 from toolgrade_openai_agents._watcher import RunWatcher
 
 
@@ -95,7 +95,7 @@ class Attachment:
 _attachment: Final[ContextVar[Attachment | None]] = ContextVar("toolgrade_openai_agents_recorder", default=None)
 _attachments: Final[list[Attachment]] = []
 """The open attachments of the process, in the order in which they were opened."""
-_lock: Final = threading.Lock()
+_lock: Final = ForkSafeLock()
 
 
 def _innermost() -> Attachment | None:

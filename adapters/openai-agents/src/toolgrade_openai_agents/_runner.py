@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -18,6 +17,7 @@ from typing import Any, Final
 from agents.agent import AgentBase
 from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_runner
 
+from toolgrade.capture import ForkSafeLock
 from toolgrade_openai_agents._observed_run import (
     Attachment,
     ObservedRun,
@@ -115,7 +115,7 @@ class _RunnerReplacement:
     """Replaces the SDK's runner and the functions to be observed while a recorder or a run uses them."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._users = 0
         self._undo: list[Callable[[], None]] = []
 

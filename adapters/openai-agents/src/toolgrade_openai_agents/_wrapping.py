@@ -5,11 +5,12 @@ An attribute is wrapped while a run uses its object, and restored when the last 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-_lock: Final = threading.Lock()
+from toolgrade.capture import ForkSafeLock
+
+_lock: Final = ForkSafeLock()
 _users: Final[dict[tuple[int, str], tuple[Any, int]]] = {}
 """The wrapped objects by identity and attribute, each with the number of runs that use it."""
 

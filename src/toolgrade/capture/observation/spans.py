@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
+import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from uuid import uuid4
 
 from toolgrade._internal.json import JsonObject, json_text
+from toolgrade._internal.locks import ForkSafeLock
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import error_text
 from toolgrade.calls import ToolCallType, ToolSpec
@@ -58,6 +60,9 @@ def guarded(note: Callable[P, None]) -> Callable[P, None]:
 _logger = logging.getLogger(__name__)
 _keys = itertools.count(1)
 _current: ContextVar[ObservedSpan | None] = ContextVar("toolgrade_span", default=None)
+if hasattr(os, "register_at_fork"):
+    # A function that a forked process calls begins a run of its own, not a part of a run of the parent.
+    os.register_at_fork(after_in_child=lambda: _current.set(None))
 _recorder: ContextVar[ObserveRecorder | None] = ContextVar("toolgrade_observe_recorder", default=None)
 _listening: dict[int, ObserveRecorder] = {}
 """Recorders whose block is open, in any thread: a call outside of their context may belong to one of their runs."""
@@ -340,7 +345,7 @@ class ObserveRecorder(RunRecorder[Record]):
             return _replace_fields(case, {**overrides, **drop_none({"metadata": metadata or None}), **expected})
 
     @property
-    def lock(self) -> Any:  # noqa: ANN401 - a reentrant lock, whose class is not public
+    def lock(self) -> ForkSafeLock:
         """Held while a record is changed or read."""
         return self._lock
 
