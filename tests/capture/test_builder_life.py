@@ -1,14 +1,17 @@
 """How a recorded run lives: it waits, is resumed, retried, cancelled, ends late, and is read at any time."""
 
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from observations import builder_of, call, calls, ran, slow, unrun
+from toolgrade import read_cases
 from toolgrade.calls import CallStatus
-from toolgrade.capture import Outcome, Request, RunBuilder
-from toolgrade.cases import Handoff, RunStatus
+from toolgrade.capture import JsonlSink, Outcome, Request, RunBuilder, RunRecorder
+from toolgrade.cases import Handoff, LLMTestCase, Run, RunStatus
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
 
@@ -380,3 +383,52 @@ def test_recorder_warnings_are_on_the_run() -> None:
     builder.warn("something was lost")
 
     assert builder.build().warnings == ["something was lost"]
+
+
+# Values that cannot be stored as they are
+
+
+def test_a_name_that_is_not_unicode_is_stored_with_escapes(tmp_path: Path) -> None:
+    """UTF-8 cannot hold lone surrogates, as a model that was cut in the middle of a character writes them."""
+    builder = builder_of(Request("get_\ud800", {"k\ud801": ["\ud802"]}, "c1"))
+    ran(builder, "t1", "get_\ud800", {"k\ud801": ["\ud802"]}, {"\ud803": {"\ud804": 1}}, call_id="c1")
+    builder.ended("done")
+    run = builder.build()
+
+    with JsonlSink(tmp_path / "runs.jsonl") as sink:
+        sink.write(run)
+
+    [case] = read_cases(tmp_path / "runs.jsonl")
+    assert isinstance(case, LLMTestCase)
+    assert case.run == run
+    assert [(call.name, call.output) for call in run.calls] == [("get_\\ud800", {"\ud803": {"\ud804": 1}})]
+    assert run.warnings == ["the name of a tool must be Unicode text, got 'get_\\ud800'; it is stored with escapes"]
+
+
+def test_a_run_that_cannot_be_built_costs_no_other() -> None:
+    """It is a run with an error, in a list, for the sink, and when it is taken out."""
+
+    class WrongRecorder(RunRecorder[Any]):
+        def add(self, question: str, tags: list[Any]) -> None:
+            builder = RunBuilder(run_id=question)
+            builder.tags = tags
+            builder.started(question)
+            builder.ended()
+            recording = SimpleNamespace(builder=builder, run=builder.build)
+            self._add(recording)
+            self._deliver([recording])
+
+    written: list[Run] = []
+    for recorder in (WrongRecorder(), WrongRecorder(sink=SimpleNamespace(write=written.append))):
+        for question, tags in (("first", []), ("second", [3]), ("third", [])):
+            recorder.add(question, tags)
+        for runs in (recorder.runs, recorder.pop()) if not written else (written,):
+            assert [(run.run_id, run.input) for run in runs] == [
+                ("first", "first"),
+                ("second", None),
+                ("third", "third"),
+            ]
+            assert runs[1].status is RunStatus.ERROR
+            assert runs[1].warnings == [
+                "the run could not be built: InvalidDataError: Run: $.tags[0]: expected a string, got 3"
+            ]

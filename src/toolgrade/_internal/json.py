@@ -482,10 +482,10 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
         )
     except ValueError:
         text = json.dumps(replace_nonfinite(value), ensure_ascii=False, allow_nan=False, indent=indent)
-    return text if _is_unicode(text) else json.dumps(replace_nonfinite(value), allow_nan=False, indent=indent)
+    return text if is_unicode(text) else json.dumps(replace_nonfinite(value), allow_nan=False, indent=indent)
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
     """Return whether UTF-8 can hold a text: it cannot hold lone surrogates."""
     if text.isascii():
         return True

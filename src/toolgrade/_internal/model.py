@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticSerializationError
 
-from toolgrade._internal.json import json_path, json_text, parse_json, replace_nonfinite, short_repr
+from toolgrade._internal.json import json_path, json_text, parse_json, replace_nonfinite, short_repr, to_json_value
 from toolgrade.errors import InvalidDataError, Problem
 
 if TYPE_CHECKING:
@@ -131,11 +131,19 @@ class Model(BaseModel):
             InvalidDataError: It is nested too deeply to be written, e.g. calls inside calls a hundred levels deep.
         """
         try:
-            plain: dict[str, Any] = replace_nonfinite(self.model_dump(mode="json"))
+            plain: dict[str, Any] = replace_nonfinite(self._to_plain())
         except (PydanticSerializationError, RecursionError) as error:
             reason = str(error).rpartition(": ")[2] or "nested too deeply"
             raise InvalidDataError.of(f"{type(self).__name__} cannot be written: {reason}") from None
         return plain
+
+    def _to_plain(self) -> Any:
+        try:
+            return self.model_dump(mode="json")
+        except PydanticSerializationError as error:
+            if "surrogates" not in str(error):
+                raise
+            return to_json_value(self.model_dump())  # a key has lone surrogates, which only pydantic cannot write
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return `to_dict()` as JSON text (on one line unless `indent` is given)."""

@@ -22,7 +22,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from toolgrade._internal.json import JsonObject, short_repr
+from toolgrade._internal.json import JsonObject, is_unicode, short_repr
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import plural
 from toolgrade.calls import CallOrigin, CallStatus, ToolCall, ToolCallType, ToolSpec, read_tool_spec
@@ -400,7 +400,7 @@ class RunBuilder:
         requested = self._to_json(arguments, "arguments", request.name)
         # By position: with so many arguments by name, it takes twice as long.
         call = CallRecord(
-            request.name or self._name(request.name),
+            self._name(request.name),
             (self._messages, index),
             scope,
             _MODEL,
@@ -829,7 +829,11 @@ class RunBuilder:
         name = self._text(value, "name of a tool")
         if not name:
             self.warn("a call without the name of a tool was recorded as '(unnamed)'")
-        return name or "(unnamed)"
+            return "(unnamed)"
+        if not is_unicode(name):
+            self.warn(f"the name of a tool must be Unicode text, got {short_repr(name)}; it is stored with escapes")
+            name = name.encode("utf-8", "backslashreplace").decode()
+        return name
 
     def _execution(self, key: Key, event: str) -> tuple[CallRecord, Attempt] | None:
         record = self._by_key.get(key)

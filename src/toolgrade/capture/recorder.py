@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 from weakref import WeakSet
 
 from toolgrade._internal.locks import ForkSafeLock
+from toolgrade._internal.text import error_text
 from toolgrade.capture.builder import RunBuilder
 from toolgrade.capture.conversations import conversations
 from toolgrade.capture.sinks import Sink
@@ -187,7 +188,7 @@ class RunRecorder(Generic[R]):
         """Remove the runs that have ended and return them; others stay."""
         with self._lock:
             ended = [recording for recording in self._recordings.values() if not recording.builder.is_open]
-            runs = [recording.run() for recording in ended]
+            runs = [_built(recording) for recording in ended]
             for recording in ended:
                 self._drop(recording)
             return runs
@@ -212,7 +213,7 @@ class RunRecorder(Generic[R]):
 
     def _so_far(self, recording: R) -> Run:
         """Return the run so far; one that is open has not ended well, such as that of a stream that nobody reads."""
-        run = recording.run()
+        run = _built(recording)
         if not recording.builder.is_open or run.status is not RunStatus.OK:
             return run
         changes = {"status": RunStatus.STOPPED, "error": _OPEN, "warnings": [*run.warnings, _OPEN]}
@@ -244,7 +245,7 @@ class RunRecorder(Generic[R]):
     def _write(self, recording: R) -> None:
         """Pass a run that ended to the sink, and drop it unless it is interrupted: a resumed run continues it."""
         with self._lock:
-            run = recording.run()
+            run = _built(recording)
             if run.status is RunStatus.OK and self._goes_on(recording):
                 run = run.model_copy(update={"warnings": [*run.warnings, _GOES_ON]})
         if self._sink is not None:
@@ -273,6 +274,17 @@ class RunRecorder(Generic[R]):
         """Add a warning that belongs to no run; a repeated warning is dropped."""
         if text not in self.warnings and len(self.warnings) < _MAX_WARNINGS:
             self.warnings.append(text)
+
+
+def _built(recording: Recording) -> Run:
+    """Return the run so far; one that cannot be built is a run with an error, so that the others are not lost, too."""
+    try:
+        return recording.run()
+    except Exception as error:  # noqa: BLE001 - it may contain anything that the agent passed
+        text = f"the run could not be built: {error_text(error)}"
+        run = Run(status=RunStatus.ERROR, error=text, warnings=[text])
+        run_id = recording.builder.run_id
+        return run.model_copy(update={"run_id": run_id}) if isinstance(run_id, str) else run
 
 
 _recorders: Final[WeakSet[RunRecorder[Any]]] = WeakSet()
