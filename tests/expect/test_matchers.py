@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import pickle
 from collections.abc import Callable
 from dataclasses import fields
@@ -382,15 +383,25 @@ def test_defaults_of_a_tool() -> None:
     assert score([Expect("pay")]) == 1
 
 
-def test_outputs_may_be_matched() -> None:
-    """An output matcher sees the value, and the value that a text is the JSON form of."""
+@pytest.mark.parametrize(
+    ("expected", "fitting", "other"),
+    [
+        (Superset({"ok": True}), {"ok": True, "n": 1}, {"ok": False}),
+        ({"k": AnyOf(Unordered([1, 2]))}, {"k": [2, 1]}, {"k": [2, 3]}),
+        ([AnyOf(1, 2), {"x": [Approx(0.5)]}], [2, {"x": [0.5]}], [3, {"x": [0.5]}]),
+        (AnyOf({"k": Unordered([1, 2])}), {"k": [2, 1]}, {"k": [1, 2], "x": 1}),
+    ],
+    ids=["matcher", "in an object", "in a list", "in a matcher"],
+)
+def test_outputs_may_be_matched(expected: Any, fitting: Any, other: Any) -> None:
+    """An output matcher, also inside a container, sees the value, and the value that a text is the JSON form of."""
     metric = ToolCorrectnessMetric(evaluation_params=["output"])
-    for output, worth in (({"ok": True}, 1), ('{"ok": true}', 1), ("no", 0)):
-        case = LLMTestCase(
-            tools_called=[ToolCall(name="t", output=output)],
-            expected_tools=Plan([Expect("t", output=Superset({"ok": True}))]),
-        )
-        assert metric.measure(case).score == worth
+    for output, worth in ((fitting, 1), (json.dumps(fitting), 1), (other, 0), ("no", 0)):
+        called = [ToolCall(name="t", output=other), ToolCall(name="t", output=output)]
+        case = LLMTestCase(tools_called=called, expected_tools=Plan([Expect("t", output=expected)]))
+        result = metric.measure(case)
+        assert result.score == worth
+        assert [finding.kind for finding in result.findings] == ["unexpected", *["wrong_output"] * (1 - worth)][::-1]
 
 
 def test_redacted_values_are_left_out() -> None:

@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 
 from toolgrade._internal.json import REDACTED
 from toolgrade.matching.alignment import CallItem, PairDetails, PairEvidence
-from toolgrade.matching.argument_pattern import ONE, ZERO, Mismatches, Ratio, Template, fits, is_pattern
+from toolgrade.matching.argument_pattern import ONE, ZERO, Mismatches, Ratio, Template, fits, holds_matcher, is_pattern
 from toolgrade.matching.json_compare import (
     ABSENT,
     AbsentType,
@@ -78,6 +78,7 @@ class CallScores:
         positions = [position for position, item in enumerate(called) if item.name in names]
         compared = [*expected, *map(called.__getitem__, positions)]
         has_outputs = output and _have_outputs(expected)
+        self._with_matchers = {id(item.output) for item in expected if has_outputs and holds_matcher(item.output)}
         values = self._values_of(compared, outputs=has_outputs)
         is_plain = arguments and not has_outputs and set(map(type, values)) <= {dict}
         self._by_meaning = not is_plain and _compare_by_meaning(values)
@@ -156,7 +157,7 @@ class CallScores:
             return False
         if self._holds_mark(e.output, c.output):
             return False
-        if is_pattern(e.output):
+        if id(e.output) in self._with_matchers:
             return not any(fits(e.output, form) for form in self._forms(c.output))
         return not json_equal(e.output, c.output) and not forms_equal(self._forms(e.output), self._forms(c.output))
 
@@ -304,7 +305,7 @@ class CallScores:
 
     def _exact_output(self, item: CallItem) -> Any:  # noqa: ANN401 - a JSON value
         """Return the output that only an equal one matches; `ABSENT` if there is none."""
-        return ABSENT if is_pattern(item.output) or self._holds_mark(item.output) else item.output
+        return ABSENT if id(item.output) in self._with_matchers or self._holds_mark(item.output) else item.output
 
 
 def _have_types(items: Sequence[CallItem]) -> bool:
