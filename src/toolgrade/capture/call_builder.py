@@ -48,10 +48,11 @@ def build_calls(calls: list[CallRecord], state: RunState) -> list[ToolCall]:
 
 
 def seconds_between(started: datetime | None, ended: datetime | None) -> float | None:
-    """Return the seconds between two times, `None` if one is unknown or only one has a time zone."""
+    """Return the seconds between two times, `None` without one, with one time zone, or if the clock went back."""
     if started is None or ended is None or (started.tzinfo is None) != (ended.tzinfo is None):
         return None
-    return max((ended - started).total_seconds(), 0.0)
+    seconds = (ended - started).total_seconds()
+    return seconds if seconds >= 0 else None
 
 
 def is_waiting(call: CallRecord) -> bool:
