@@ -17,6 +17,7 @@ M = REDACTED
 ALNUM = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 JWT = f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.{ALNUM}"
 KEY_BLOCK = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIEpAIBAAKCAQEA\nx/y+z==\n"
+HEX = "0123456789abcdef" * 10
 TOKENS = (
     f"sk-{ALNUM}",
     f"sk-proj-{ALNUM}-x_y",
@@ -32,6 +33,26 @@ TOKENS = (
     f"hf_{ALNUM}",
     JWT,
     JWT.rpartition(".")[0],
+    *(f"{prefix}{ALNUM}" for prefix in ("xai-", "gsk_", "pplx-", "nvapi-", "tvly-dev-", "fw_", "r8_", "pcsk_", "ABSK")),
+    *(f"{prefix}{ALNUM}" for prefix in ("GOCSPX-", "hvs.", "ghs_", "glrt-", "glsa_", "dckr_pat_", "npm_", "lin_api_")),
+    *(
+        f"{prefix}{ALNUM}"
+        for prefix in ("figd_", "ntn_", "phx_", "PMAK-", "NRAK-", "dp.pt.", "sntrys_", "1//0", "pypi-AgE")
+    ),
+    *(
+        f"{prefix}{HEX[:32]}"
+        for prefix in ("dapi", "shpat_", "SK", "key-", "lsv2_pt_", "lsv2_sk_", "sk-lf-", "sk-or-v1-")
+    ),
+    *(
+        f"{prefix}{HEX[:40]}"
+        for prefix in ("sbp_", "sb_secret_", "dop_v1_", "pul-", "rk_live_", "whsec_", "xoxe.xoxp-1-")
+    ),
+    *(
+        f"SG.{ALNUM[:22]}.{ALNUM}",
+        f"123456789:AA{ALNUM[:33]}",
+        f"MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.{ALNUM}",
+        f"ab~8Q~{ALNUM[:34]}",
+    ),
     f"{KEY_BLOCK}-----END RSA PRIVATE KEY-----",
     KEY_BLOCK,
 )
@@ -44,6 +65,8 @@ TOKENS = (
         *("proxy-authorization", "client_secret", "clientSecret", "access_token", "accessToken", "refresh_token"),
         *("id_token", "token", "Token", "session_token", "private_key", "password", "Password", "passwd", "pwd"),
         *("cookie", "Set-Cookie", "credentials", "secret", "aws_secret_access_key", "api key", "passphrase"),
+        *("db_password", "stripe_api_key", "x-goog-api-key", "oauth_token", "slackBotToken", "cvv", "cardNumber"),
+        *("new_password", "webhook_secret", "consumer_key", "connectionString", "AccountKey", "user.password"),
     ],
 )
 def test_values_under_secret_keys_are_hidden(key: str) -> None:
@@ -94,6 +117,16 @@ def test_token_patterns_are_hidden_in_any_text(token: str) -> None:
         ("https://h/x?page_token=a&access_token=b&q=c#d", f"https://h/x?page_token=a&access_token={M}&q=c#d"),
         ("https://h/x?api_key=b", f"https://h/x?api_key={M}"),
         (f"https://u:sk-{ALNUM}!x@h", f"https://u:{M}@h"),
+        ("DB_PASSWORD=hunter2\nexport API_KEY='abc' X=1", f"DB_PASSWORD={M}\nexport API_KEY='{M}' X=1"),
+        ("db:\n  password: hunter2  \n- token: 'a b'\n", f"db:\n  password: {M}  \n- token: '{M}'\n"),
+        ("[db]\npassword = hunter2\nuser = x", f"[db]\npassword = {M}\nuser = x"),
+        ("mysql --password=hunter2 --db-token abc -u root", f"mysql --password={M} --db-token {M} -u root"),
+        ("curl -s -u ann:hunter2 https://h", f"curl -s -u ann:{M} https://h"),
+        ("curl -H 'X-Api-Key: hunter2' h", f"curl -H 'X-Api-Key: {M}' h"),
+        ("Cookie: sid=hunter2; b=c\nHost: h", f"Cookie: {M}\nHost: h"),
+        ("Server=h;User Id=x;Password=hunter2;", f"Server=h;User Id=x;Password={M};"),
+        ("login(user='a', password='hunter2')", f"login(user='a', password='{M}')"),
+        ("https://hooks.slack.com/services/T0/B0/a1B2c3D4e5F6g7H8", f"https://hooks.slack.com/services/{M}"),
         (f"{TOKENS[3]} {TOKENS[3]}", f"{M} {M}"),
         (f"héllo {TOKENS[3]}", f"héllo {M}"),
     ],
@@ -110,7 +143,18 @@ def test_only_the_secret_part_of_a_pattern_is_hidden(text: str, redacted: str) -
         *("bearer of bad news", "the bearer responsibilities", "Authorization: required", "basic understanding"),
         *("http://host:8080/a@b", "http://host:8080?mail=a@b", "mail me@example.com", "git@github.com:a/b.git"),
         *("eyJ", "eyJhbGciOiJIUzI1NiJ9", "AKIA", "AKIAIOSFODNN7EXAMPLES", "ghp_short", "-----BEGIN CERTIFICATE-----"),
-        *("token: 5", "password=hunter2", "the 'password' is", '"token"', "?", "&=", "https://h/?q=token"),
+        *(
+            "Token: none",
+            "a password: hunter2",
+            "token=get_token(5)",
+            "api_key=$KEY",
+            "password: <yours>",
+            "the 'password' is",
+            '"token"',
+            "?",
+            "&=",
+            "https://h/?q=token",
+        ),
         *('{"max_tokens": 5}', ' { "a" : [1.50, "\\u00e9"] } ', '{"a": 1, "a": 2}', "[1, 2", "{", "[]", '"x"', "1e5"),
         *('{"password": null, "token": ""}', '{"password": true', "'token': None, 'secret': ''", "'cookies': {}, 'a'"),
     ],
@@ -143,8 +187,8 @@ def test_json_inside_json_is_redacted_too() -> None:
 
 def test_duplicate_keys_hide_both_values() -> None:
     """Readers use the last one, but the text contains the first as well."""
-    assert DEFAULT('{"token": "hunter2", "token": ""}') == '{"token": ""}'
-    assert DEFAULT('{"a": {"token": "hunter2"}, "a": 1}') == '{"a": 1}'
+    assert DEFAULT('{"token": "hunter2", "token": ""}') == f'{{"token": "{M}", "token": ""}}'
+    assert DEFAULT('{"a": {"token": "hunter2"}, "a": 1}') == f'{{"a": {{"token": "{M}"}}, "a": 1}}'
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import json
 import re
+import string
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from types import NoneType
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -38,77 +39,74 @@ AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 DEFAULT_KEYS: Final = frozenset(
     {
-        *("api_key", "x_api_key", "openai_api_key", "anthropic_api_key", "azure_api_key", "google_api_key"),
-        *("authorization", "proxy_authorization", "cookie", "cookies", "set_cookie"),
-        *("password", "passwd", "pwd", "passphrase", "secret", "secrets", "credential", "credentials"),
-        *("client_secret", "secret_key", "private_key", "ssh_key", "encryption_key", "signing_key"),
-        *("access_key", "access_key_id", "secret_access_key", "aws_access_key_id", "aws_secret_access_key"),
-        *("token", "access_token", "refresh_token", "id_token", "auth_token", "x_auth_token", "bearer_token"),
-        *("session_token", "aws_session_token", "csrf_token", "xsrf_token", "api_token", "github_token", "gh_token"),
+        *("*password", "*passwd", "*passphrase", "pwd", "*_pwd", "*secret", "*secrets", "*credential", "*credentials"),
+        *("*api_key", "*secret_key", "*private_key", "*access_key", "*access_key_id", "*account_key", "*signing_key"),
+        *("*encryption_key", "*ssh_key", "*master_key", "*session_key", "*consumer_key", "*license_key", "*passcode"),
+        *("*token", "jwt", "*connection_string", "*security_code", "*credit_card", "*card_number", "*cvv", "*cvc"),
+        *("authorization", "proxy_authorization", "*cookie", "*cookies"),
     }
 )
-"""Names of keys whose value is redacted. Whole names are compared, without case and separators."""
+"""Names of keys whose value is redacted; `*` stands for anything before the rest of the name."""
+
+_POSITIONS: Final = (
+    r".*(?:page|next|prev|previous|continuation|continue|sync|cursor|start|stop|end|max|min|first|last"
+    r"|eos|bos|pad|sep|unk|cls|mask|special|image|per)[\s_.-]?token"
+)
+"""Keys that `*token` does not mean: positions in a list, and tokens of a language model."""
 
 _WORD = r"(?<![A-Za-z0-9])"
 _PEM = (  # a private key, also one whose end was cut off
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     r"[\w+/=\s\\:,.]*(?:-(?!----)[\w+/=\s\\:,.]*)*(?:-----END [A-Z0-9 ]{0,40}-----)?"
 )
-_TOKEN = (
-    _WORD + r"(?:"
+# The forms are those of the rules of gitleaks (config/gitleaks.toml, 8.28) and of GitHub's list of supported secret
+# scanning patterns, as far as they begin with letters of their own. To update: compare the services named there.
+_FORMS: Final = (
     # OpenAI, Anthropic and others that follow them. Words joined by hyphens, as in `sk-learn-based-classifiers`, do not
     # match: they have neither 20 letters or digits in a row, nor a digit or capital among the first 25 characters.
     r"sk-(?:[A-Za-z0-9]{20}|(?=[a-z_-]{0,24}[A-Z0-9])[\w-]{20})[\w-]*"
-    r"|(?:gh[pousr]_|github_pat_|glpat-)[\w-]{20,}"  # GitHub, GitLab
-    r"|(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}"  # Slack
+    r"|(?:xai|pplx|nvapi|tvly|fw|gsk|pcsk|r8|hf|npm|lin_api|figd|ntn|dckr_pat|sbp|sb_secret|rubygems)[-_][\w-]{20,}"
+    r"|(?:gh[pousr]_|github_pat_|gl[a-z]{2,4}t?-|glsa_|glc_|do[opr]_v1_|ph[cx]_|lsv2_[ps][tk]_)[\w-]{20,}"
+    r"|(?:GOCSPX-|AIza|ya29\.|1//0|hv[bsr]\.|pypi-AgE|ATATT3|PMAK-|NRAK-|pul-|dp\.[a-z]{2,5}\.)[\w+/=-]{20,}"
+    r"|(?:sntry[su]_|sq0[a-z]{3}-|ABSK|AGE-SECRET-KEY-1|LTAI|ops_eyJ)[\w+/=-]{20,}"
+    r"|(?:xox[a-z]|xapp|xoxe\.xox[bp])-[A-Za-z0-9-]{10,}"  # Slack
     r"|(?:[rs]k_(?:live|test)|whsec)_[A-Za-z0-9]{10,}"  # Stripe
-    r"|(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])"  # AWS
-    r"|AIza[\w-]{35,}|ya29\.[\w-]{20,}"  # Google
-    r"|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{20,}|pypi-AgE[\w-]{20,}"  # Hugging Face, npm, PyPI
-    r")"
+    r"|A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16}(?![A-Za-z0-9])"  # AWS
+    r"|dapi[0-9a-f]{32}|shp(?:at|ca|pa|ss)_[0-9A-Fa-f]{32}"  # Databricks, Shopify
+    r"|SG\.[\w-]{16,}\.[\w-]{16,}|(?:SK|AC|key-)[0-9a-f]{32}(?![A-Za-z0-9])"  # SendGrid, Twilio, Mailgun
+    r"|[0-9]{8,10}:AA[\w-]{33}(?![\w-])|[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27,}"  # Telegram, Discord
+    r"|[\w~.]{3}[0-9]Q~[\w~.-]{31,34}|secret_[A-Za-z0-9]{43}"  # Entra ID, Notion
 )
-# For each shape, a wider expression that is searched for first. It also matches where the text is written as JSON text,
-# and that again as JSON text, and so on, where letters after backslashes stand for line breaks. It begins with three
-# or more characters, for which the engine searches several times faster than for fewer.
-_HINTS: Final[dict[re.Pattern[str], str]] = {
+# What may be before the secret, and the secret; in a text that is JSON text of JSON text, slashes may be escaped.
+_SHAPES: Final[dict[re.Pattern[str], str]] = {
     re.compile(shape, re.ASCII): hint
     for shape, hint in (
         # The wide ones come first, so that no other takes a part of what they would have hidden.
-        (  # the password in a URL
-            r"://[^\s/?#@:]*:(?P<secret>[^\s/?#@]+)@",
-            r"(?:://|:/\\+/|:\\/\\*/|:\\\\+/\\*/)[^ \t\n\r\x0b\x0c/?#@:]*:[^ \t\n\r\x0b\x0c/?#@]+@",
+        (r"://[^\s/?#@:]*:(?P<secret>[^\s/?#@]+)@", r":\\*/\\*/[^\s/?#@:]*:[^\s/?#@]+@"),  # the password in a URL
+        (
+            r"(?:hooks\.slack\.com/services|discord(?:app)?\.com/api/webhooks)/(?P<secret>[\w/-]{20,})",
+            r"hooks\.slack\.com|api\S{1,8}webhooks",
         ),
         (
             _WORD + r"(?i:authorization:\s{0,8}(?:basic|bearer|digest|token|apikey)\s{1,8})(?P<secret>[^\s\"',;]+)",
             r"(?i:authorization:)",
         ),
+        (_WORD + r"(?i:cookie:)[ \t]{0,8}(?P<secret>[^\s\"'][^\r\n\"']*)", r"(?i:cookie:)"),
+        (
+            r"\bcurl[ \t](?:[^\r\n]{0,400}[ \t])?(?:-u|--user)[ \t=]{0,8}[\"']?[^\s:\"']{1,64}:(?P<secret>[^\s\"']+)",
+            r"curl\s",
+        ),
         (_PEM, r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY"),
         (
             _WORD + r"(?i:bearer)\s{1,8}(?P<secret>(?=[A-Za-z._~+/=-]{0,40}\d)[\w.~+/=-]{8,}|[\w.~+/=-]{20,})",
-            r"(?i:bearer)(?:[ \t\n\r\x0b\x0c]|\\+(?:[nrtf]|u00..)){1,8}[A-Za-z0-9_.~+/=\\-]{8}",
+            r"(?i:bearer)(?:\s|\\)",
         ),
         # JSON web tokens
-        (
-            r"(?<![\w-])eyJ[\w-]{8,}(?:\.eyJ[\w-]{8,}(?:\.[\w-]*)?|(?:\.[\w-]*){2,4})",
-            r"eyJ[A-Za-z0-9_-]{8,}\.",
-        ),
-        (
-            _TOKEN,
-            (
-                r"(?:sk-|gh[pousr]_|github_pat_|glpat-|ya29\.|pypi-AgE)[A-Za-z0-9_-]{20}|(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10}"
-                r"|(?:[rs]k_(?:live|test)|whsec)_[A-Za-z0-9]{10}|A[KS]IA[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{35}"
-                r"|(?:hf|npm)_[A-Za-z0-9]{20}"
-            ),
-        ),
+        (r"(?<![\w-])eyJ[\w-]{8,}(?:\.eyJ[\w-]{8,}(?:\.[\w-]*)?|(?:\.[\w-]*){2,4})", r"eyJ[A-Za-z0-9_-]{8,}\."),
+        (_WORD + f"(?:{_FORMS})", re.sub(r"\(\?[=!][^)]*\)", "", _FORMS).replace(r"\w", "A-Za-z0-9_")),
     )
 }
-# What may stand between the letters of a key: anything but letters and digits, also as an escape of JSON.
-_GAP = r"(?:[^A-Za-z0-9\\]|\\+(?:[bfnrt]|u[0-9A-Fa-f]{4})?)*"
-# Escapes that hide a key or a shape. The Kelvin sign is a `k` in lower case. Quotes, `&`, `<` and `>` are not among
-# them, because many programs escape these in all their JSON text.
-_HIDING_ESCAPE = r"\\u(?i:00(?:2[0134589a-f]|3[0-9abdf]|[4-7][0-9a-f])|212a)"
-_NEVER = r"[^\x00-\x{10FFFF}]"
-DEFAULT_SHAPES: Final[tuple[re.Pattern[str], ...]] = tuple(_HINTS)
+DEFAULT_SHAPES: Final[tuple[re.Pattern[str], ...]] = tuple(_SHAPES)
 """Texts that are redacted anywhere; of a shape with a group named `secret` only that group.
 
 Each runs in linear time. Two rules for a new shape ensure this:
@@ -117,27 +115,27 @@ Each runs in linear time. Two rules for a new shape ensure this:
 2. If the shape can begin to match inside its own repetition, it fails there within a fixed number of characters.
 """
 
-# In a text that is not JSON as a whole: '"key": ', "'key'=>", '\"key\": ', and '?key=' or '&key=' of a URL.
-_ASSIGNMENT = re.compile(
-    # It begins with one set of characters, which is searched for much faster than two alternatives.
-    r"""["'?&](?:(?<=(["']))(?P<key>[\w .-]{1,64})\\{0,3}\1\s{0,16}(?::|=>?)\s{0,16}|"""
-    r"""(?<=[?&])(?P<param>[\w.-]{1,64})=)"""
-)
-# What follows the key in each of them, or the parameter: it is looked for first, because many texts quote words.
-_ASSIGNMENT_SIGN = re.compile(r"""["'?&](?:(?<=["'])\s{0,16}[:=]|(?<=[?&])[\w.-]{1,64}=)""")
-_ASSIGNED_VALUE = re.compile(
-    r"""\\{1,3}["'](?P<escaped>[^"'\\]*)
+# Between a key and its value in a text that is not JSON, such as a log, a file of settings or a command line.
+_SIGN = re.compile(r"""(?P<quote>\\{0,15}["'])?(?P<sign>\s{0,16}(?:=>|:=|=|:)|(?=[ \t]))(?P<space>[ \t]{0,16})""")
+_KEY_LETTERS: Final = string.ascii_letters + string.digits + "_.-"
+_LONGEST_KEY: Final = 64
+_MOST_ANSWERS: Final = 4096
+# Where an entry of YAML or INI begins, also as a header in quotes, or in a text with escaped line ends.
+_LINE_BEGINNING = re.compile(r"""(?:\A|[\r\n"']|\\n)[ \t]*(?:- )?(?:export |set )?\Z""")
+_REST_OF_LINE = re.compile(r"""(?P<bare>(?![\[{(<$%*]|[A-Za-z]*(?:[\s"']|\Z))[^\s"'\\]+)(?=[ \t]*(?:[\r\n"'\\]|\Z))""")
+_PARAM_VALUE = re.compile(r"""(?P<bare>[^&#\s"'<>\\]+)""")
+_VALUE = re.compile(
+    r"""\\{1,15}["'](?P<escaped>[^"'\\]*)
     |"(?P<double>[^"\\]*(?:\\.[^"\\]*)*)
     |'(?P<single>[^'\\]*(?:\\.[^'\\]*)*)
     |(?P<open>[\[{](?!\s*[\]}]).*)  # the end of a list or object in broken text is unknown: the rest is redacted
-    |(?P<bare>(?![\[{])[^\s,;&}\])"'\\]+)""",
+    |(?P<bare>(?![\[{(<$%*])[^\s,;&}\])"'\\]+)""",
     re.VERBOSE | re.DOTALL,
 )
-_PARAM_VALUE = re.compile(r"""(?P<bare>[^&#\s"'<>\\]+)""")
-_UNQUOTED = frozenset({"open", "bare"})
 # Values that stay under a secret key in a text that is not JSON, since they hold nothing.
-_HARMLESS_VALUES = frozenset({"null", "true", "false", "None", "True", "False", "", REDACTED})
+_HARMLESS_VALUES = frozenset({"null", "true", "false", "none", "", REDACTED.lower()})
 _SCALARS = frozenset({str, int, float, bool, type(None)})
+_NEVER = r"[^\s\S]"
 _MAYBE_JSON = re.compile(r"\s*[\[{\"]")
 
 # Fields of toolgrade's data that stay: identity, kind, state and time, and the bytes of an image.
@@ -157,17 +155,17 @@ _SCHEMA_FIELDS = frozenset({"input_schema"})
 class Redactor:
     r"""Redacts secrets in JSON values and in toolgrade's data.
 
-    A key is secret as a whole name: case, `_`, `-` and blanks do not matter, so `api_key`, `apiKey` and `API-KEY` are
-    one name, while `max_tokens` and `page_token` are not `token`. `null`, booleans and empty values under a secret key
-    stay, since they hold nothing. Text that is JSON (raw arguments, a tool's answer) is redacted inside, and rewritten
-    only if it holds a secret; in broken JSON and in URLs, values under quoted secret keys and secret query parameters
-    are redacted. A value that is nested too deeply to be searched is redacted as a whole, a text only if it may hold a
-    secret.
+    Case, and `_`, `-`, `.` and blanks between the words of a key, do not matter, so `api_key`, `apiKey` and `API-KEY`
+    are one name; `*api_key` also means `STRIPE_API_KEY`. `max_tokens` and `page_token` are not `*token`. `null`,
+    booleans and empty values under a secret key stay, since they hold nothing. Text that is JSON (raw arguments, a
+    tool's answer) is redacted inside, and rewritten only if it holds a secret. In other text, the values of secret keys
+    are redacted in broken JSON, query parameters, `NAME=value`, lines of YAML and INI, headers and options of commands.
+    A value that is nested too deeply to be searched is redacted as a whole, a text only if it may hold a secret.
 
     Redacting twice is the same as once, and a value without secrets stays equal.
 
     Args:
-        keys: Names of secret keys; extend the default with `DEFAULT_KEYS | {"ssn"}`.
+        keys: Names of secret keys, `*` for any beginning; extend the default with `DEFAULT_KEYS | {"*ssn"}`.
         shapes: Regular expressions, compiled or not; extend with `(*DEFAULT_SHAPES, r"\bEMP-\d{6}\b")`. Of one with a
             group named `secret` only that group is redacted.
         hook: Called with `(path, value)` for every remaining text, number, boolean and null, in values and inside JSON
@@ -201,7 +199,7 @@ class Redactor:
         except re.error as error:
             message = f"shapes holds {error.pattern!r}, which is not a regular expression: {error}"
             raise ConfigurationError(message) from error
-        object.__setattr__(self, "_keys", frozenset(map(_fold_key, self.keys)))  # the dataclass is frozen
+        object.__setattr__(self, "_keys", frozenset(self.keys))  # the dataclass is frozen
         object.__setattr__(self, "_shapes", shapes)
 
     def __call__(self, value: JsonValue, path: Path = ()) -> JsonValue:
@@ -239,15 +237,10 @@ class Redactor:
 
     def _may_change(self, text: str | bytes) -> bool:
         """Return whether redaction may change a text, or data of which it is the JSON text; false is certain."""
-        return self.hook is not None or _matches(self._shape_hints, text) or _matches(self._key_hints, text)
+        return self.hook is not None or _matches(_hints_of_shapes(self._shapes), text) or self._may_assign(text)
 
-    @cached_property
-    def _key_hints(self) -> SchemaValidator | None:
-        return _hints_of_keys(self._keys)
-
-    @cached_property
-    def _shape_hints(self) -> SchemaValidator | None:
-        return _hints_of_shapes(self._shapes)
+    def _may_assign(self, text: str | bytes) -> bool:
+        return _matches(_names(self._keys).hints, text)
 
     def _redact_model(self, data: AnyModel, path: Path, done: dict[int, Any]) -> AnyModel:
         if id(data) in done:  # calls are shared by a case and its run
@@ -295,7 +288,7 @@ class Redactor:
         return REDACTED
 
     def _is_secret(self, key: str) -> bool:
-        return (_fold_short_key if len(key) <= _SHORT_KEY else _fold_key)(key) in self._keys
+        return len(key) <= _LONGEST_KEY and _names(self._keys).include(key)
 
     def _redact_text(self, text: str, path: Path) -> str:
         if _MAYBE_JSON.match(text):
@@ -312,25 +305,16 @@ class Redactor:
     def _redact_json(self, text: str, path: Path) -> str:
         """Return JSON text redacted inside.
 
-        Of a repeated key readers see the last value; a secret in the others is removed too.
+        Raises:
+            ValueError: It is not JSON, or an object has a key twice: readers see only the last value.
         """
-        overridden: list[tuple[str, JsonValue]] = []
-
-        def read_object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-            result = dict(pairs)
-            if len(result) < len(pairs):
-                overridden.extend(pairs)
-            return result
-
-        value: JsonValue = json.loads(text, object_pairs_hook=read_object, strict=False)
+        value: JsonValue = json.loads(text, object_pairs_hook=_unique, strict=False)
         redacted = self._redact_value(value, path)
-        if redacted == value and all(self._redact_entry(key, item, (*path, key)) == item for key, item in overridden):
-            return text
-        return json.dumps(redacted, ensure_ascii=text.isascii())
+        return text if redacted == value else json.dumps(redacted, ensure_ascii=text.isascii())
 
     def _redact_assignments(self, text: str) -> str:
         """Return a text that is not JSON with the values of its secret keys redacted."""
-        if not _ASSIGNMENT_SIGN.search(text):
+        if not self._may_assign(text):
             return text
         parts: list[str] = []
         done = 0
@@ -341,23 +325,25 @@ class Redactor:
 
     def _secret_spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield the start and the end of each value under a secret key in a text that is not JSON."""
-        at = 0
-        while head := _ASSIGNMENT.search(text, at):
-            at = head.end()
-            if not self._is_secret(head["key"] or head["param"]):
+        done = 0
+        for name in _names(self._keys).ends.finditer(text):
+            before = text[max(done, name.start() - _LONGEST_KEY) : name.start()]
+            start = name.start() - len(before) + len(before.rstrip(_KEY_LETTERS))
+            if name.start() < done or not self._is_secret(text[start : name.end()].lstrip("-.")):
                 continue
-            value = (_ASSIGNED_VALUE if head["key"] else _PARAM_VALUE).match(text, at)
+            value = _value_of_key(text, start, name.end())
             if value is None:
                 continue
             kind = str(value.lastgroup)  # each alternative is a group
-            start, at = value.span(kind)
-            if kind in _UNQUOTED and text.startswith(REDACTED, start):
-                at = start + len(REDACTED)
-            elif text[start:at] not in _HARMLESS_VALUES:
-                yield start, at
+            first, end = value.span(kind)
+            if text.startswith(REDACTED, first):
+                done = first + len(REDACTED)
+            elif text[first:end].lower() not in _HARMLESS_VALUES:
+                done = end
+                yield first, end
 
     def _redact_shapes(self, text: str) -> str:
-        if not _matches(self._shape_hints, text):
+        if not _matches(_hints_of_shapes(self._shapes), text):
             return text
         for shape in self._shapes:
             if shape.search(text):
@@ -380,6 +366,13 @@ class Redactor:
         return REDACTED
 
 
+def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        raise ValueError
+    return result
+
+
 def _is_matcher(value: object) -> bool:
     return type(value) not in _JSON_TYPES and hasattr(value, MATCHER_MARK)
 
@@ -398,18 +391,71 @@ def _matches(hints: SchemaValidator | None, text: str | bytes) -> bool:
 @lru_cache(maxsize=16)
 def _hints_of_shapes(shapes: tuple[re.Pattern[str], ...]) -> SchemaValidator | None:
     """Return what is valid for each text that may hold a shape; `None` if nothing is known of one of them."""
-    if not _HINTS.keys() >= set(shapes):
+    if not _SHAPES.keys() >= set(shapes):
         return None
-    return _hints("|".join(_HINTS[shape] for shape in shapes) or _NEVER)
+    return _hints("|".join(_SHAPES[shape] for shape in shapes) or _NEVER)
 
 
-@lru_cache(maxsize=16)
-def _hints_of_keys(keys: frozenset[str]) -> SchemaValidator | None:
-    """Return what is valid for each text that may hold a key, or an escape that hides something; `None` if unknown."""
-    if not all(key and key.isascii() for key in keys):
+class _Names:
+    """Names of secret keys as expressions.
+
+    Attributes:
+        ends: Matches in a text the end of each secret key.
+        hints: What is valid for each text that may hold a secret key with a value; `None` if unknown.
+    """
+
+    def __init__(self, keys: frozenset[str]) -> None:
+        names = {key: _spellings(key.lstrip("*")) for key in sorted(keys)}
+        anywhere = "|".join(names.values()) or _NEVER
+        whole = [".*" * key.startswith("*") + name for key, name in names.items() if key != "*token"]
+        if "*token" in names:
+            whole.append(rf"(?!{_POSITIONS}\Z).*token")
+        self._whole = re.compile("|".join(whole) or _NEVER, re.IGNORECASE | re.DOTALL)
+        self._answers: dict[str, bool] = {}
+        self.ends = re.compile(rf"(?:{anywhere})(?![A-Za-z0-9_.-])", re.IGNORECASE)
+        gap = r"""(?:[\\"']|u002[27]){0,32}[ \t\n\r]{0,16}[:=]"""
+        self.hints = _hints(rf"(?i-u:(?:{anywhere}){gap}|--[!-~]{{0,64}}(?:{anywhere}))")
+
+    def include(self, key: str) -> bool:
+        """Return whether a key is secret; the same keys occur again and again."""
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = self._whole.fullmatch(key) is not None
+            if len(self._answers) < _MOST_ANSWERS:
+                self._answers[key] = answer
+        return answer
+
+
+_names = lru_cache(maxsize=16)(_Names)
+
+
+def _spellings(key: str) -> str:
+    """Return an expression of a name in all its spellings."""
+    words = re.split(r"[\s_.-]+|(?<=[a-z0-9])(?=[A-Z])", key)
+    return r"[\s_.-]?".join(re.escape(word) for word in words if word) or _NEVER
+
+
+def _value_of_key(text: str, start: int, end: int) -> re.Match[str] | None:
+    """Return the value of the key at this place of a text, `None` if nothing is assigned to it there."""
+    head = _SIGN.match(text, end)
+    if head is None:
         return None
-    names = "|".join(map(_GAP.join, sorted(keys))) or _NEVER
-    return _hints(rf"""{_HIDING_ESCAPE}|(?:["'?&]|\\u002[267]){_GAP}(?i:{names}){_GAP}(?:["'=]|\\u002[27])""")
+    before, at, sign = text[start - 1 : start] if start else "", head.end(), head["sign"].strip()
+    if head["quote"]:
+        return _VALUE.match(text, at) if sign and before in ("'", '"') else None
+    if before in ("?", "&") and text[end:at] == "=":
+        return _PARAM_VALUE.match(text, at)
+    value = _VALUE.match(text, at)
+    if value is None or value.lastgroup == "open" or "(" in value[0]:
+        return None
+    is_quoted = value.lastgroup != "bare"
+    if not sign:  # an option of a command
+        return value if text.startswith("--", start) and not value[0].startswith("-") else None
+    if sign != ":" and (is_quoted or text[end:at] == sign):
+        return value
+    if not _LINE_BEGINNING.search(text[max(0, start - 40) : start]):
+        return None
+    return value if is_quoted or sign != ":" else _REST_OF_LINE.match(text, at)
 
 
 def _hints(pattern: str) -> SchemaValidator | None:
@@ -421,16 +467,6 @@ def _hints(pattern: str) -> SchemaValidator | None:
         return SchemaValidator(core_schema.str_schema(pattern=pattern))
     except SchemaError:  # more keys than the engine takes
         return None
-
-
-def _fold_key(key: str) -> str:
-    """Return the letters and digits of a key in lower case, the same for every way of writing a name."""
-    return "".join(filter(str.isalnum, key)).lower()
-
-
-_fold_short_key = lru_cache(maxsize=1024)(_fold_key)
-"""`_fold_key` with a cache, for short keys: most of these occur again and again."""
-_SHORT_KEY = 64
 
 
 def _mask_secret(match: re.Match[str]) -> str:
