@@ -6,7 +6,9 @@ import gzip
 import io
 import os
 import random
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -121,6 +123,28 @@ def test_small_files_that_unpack_to_large_records_are_refused(form: str, monkeyp
     with pytest.raises(DataFileError, match="read as a whole must have at most 4 MiB unpacked"):
         read_results(io.BytesIO(packed(b" " * (1 << 23), form)))
     assert len(read_cases(io.BytesIO(packed(many, form)))) == 6000
+
+
+@pytest.mark.parametrize("blank", [b"\n", b" \r\n"])
+def test_blank_lines_have_a_limit(blank: bytes) -> None:
+    """A megabyte of gzip unpacks to a billion of them, which took minutes to count."""
+    with pytest.raises(DataFileError, match=r":2: \$: more than 1,000,000 lines in a row are blank"):
+        read_cases(io.BytesIO(gzip.compress(lines(RECORD) + blank * 1_000_001 + lines(RECORD))))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_without_a_writer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening it waits; the warning comes once, and what is written later is read."""
+    pipe, said = tmp_path / "pipe", threading.Event()
+    os.mkfifo(pipe)
+    monkeypatch.setattr("toolgrade.dataset._PATIENCE", 0)
+    monkeypatch.setattr("warnings.warn", lambda text, _: said.set() if "waiting for a program" in text else None)
+
+    with ThreadPoolExecutor(1) as pool:
+        cases = pool.submit(read_cases, pipe)
+        assert said.wait(30)
+        pipe.write_bytes(lines(RECORD))
+        assert len(cases.result()) == 1
 
 
 def test_setting_of_the_limit_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:

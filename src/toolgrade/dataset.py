@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
+from threading import Timer
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeAlias, cast
 
 from pydantic import Field, model_validator
@@ -43,7 +44,7 @@ from toolgrade.cases import (
     TestCase,
     Turn,
 )
-from toolgrade.errors import BadLineWarning, DataFileError, InvalidDataError, Problem
+from toolgrade.errors import BadLineWarning, DataFileError, InvalidDataError, Problem, ToolgradeWarning
 from toolgrade.expect import ExpectedOutput, ExpectedTools
 from toolgrade.user_turns import SimulatedUser, TurnItems, UserField, UserTurn
 
@@ -496,12 +497,30 @@ def open_source(source: Source) -> Generator[BinaryIO, None, None]:
     if not isinstance(source, (str, os.PathLike)):
         yield decompress(source)
     elif source != "-":
-        with Path(source).open("rb") as file:
+        with _opened(Path(source)) as file:
             yield decompress(file)
     elif sys.stdin is None:
         raise DataFileError.of("there is no standard input to read")
     else:
         yield decompress(sys.stdin.buffer)
+
+
+_PATIENCE = 1.0
+"""Seconds after which it is said that a pipe has no writer."""
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a file; opening a pipe with a name waits for a program that writes to it, and after a second says so."""
+    if not path.is_fifo():
+        return path.open("rb")
+    message = f"waiting for a program that writes to the pipe {source_name(path)}"
+    timer = Timer(_PATIENCE, warnings.warn, (message, ToolgradeWarning))
+    timer.start()
+    try:
+        return path.open("rb")
+    finally:
+        timer.cancel()
+        timer.join()  # this process may fork
 
 
 def source_name(source: Source) -> str:

@@ -28,6 +28,7 @@ _CHUNK = 1 << 10
 MAX_RECORD_SETTING: Final = "TOOLGRADE_MAX_RECORD_MIB"
 """Environment variable with the size that a record may have."""
 _MAX_RECORD_MIB = 256
+_MOST_BLANK_LINES = 1_000_000
 _RECORDS_IN_MEMORY = 4
 """A file that is read as a whole, such as a JSON array, may be as large as so many records."""
 
@@ -61,16 +62,19 @@ def lines_of(file: BinaryIO, size: int | None = None) -> Iterator[bytes]:
     """Yield the lines of the next `size` bytes of a file with their ends; none may be larger than a record.
 
     Raises:
-        TooLargeError: A line is larger.
+        TooLargeError: A line is larger, or more than a million lines in a row are blank: 1 MB of gzip has a billion.
         ConfigurationError: See `max_record_bytes`.
     """
     limit = max_record_bytes()
     readline = file.readline
-    left = sys.maxsize if size is None else size
+    left, blank = sys.maxsize if size is None else size, 0
     while left > 0 and (line := readline(min(limit + 1, left))):
         if len(line) > limit:
             raise _too_large("a record", limit)
         left -= len(line)
+        blank = blank + 1 if line.isspace() else 0
+        if blank > _MOST_BLANK_LINES:
+            raise TooLargeError(f"more than {_MOST_BLANK_LINES:,} lines in a row are blank; remove them")
         yield line
 
 
