@@ -676,3 +676,44 @@ def test_answer_of_a_run_can_be_set() -> None:
     run = run_of(agent, {})
 
     assert run.actual_output == "yes"
+
+
+@pytest.mark.parametrize(
+    ("limits", "warning"),
+    [
+        ({"limit": 3}, "more than 3 runs were stored, so the oldest were dropped; use pop() or a sink"),
+        ({"limit_bytes": 400_000}, "more than 400,000 bytes of runs were stored, so the oldest were dropped; "),
+    ],
+)
+def test_stored_runs_are_limited_by_number_and_size(limits: dict[str, int], warning: str) -> None:
+    """The oldest go first; the newest stays, however large it is."""
+
+    @observe(tool=True)
+    def read_page(number: int) -> dict[str, str]:
+        return {"text": str(number) * (1_000_000 if number == 9 else 100_000)}
+
+    agent = observe(lambda question: read_page(int(question))["text"][:1])
+    with record(**limits) as recorder:  # type: ignore[arg-type]
+        for number in range(9):
+            agent(str(number))
+        assert [run.input for run in recorder.runs] == ["6", "7", "8"]
+        agent("9")
+        assert [run.input for run in recorder.runs] == (["9"] if "limit_bytes" in limits else ["7", "8", "9"])
+        recorder.pop()
+        agent("1")
+        agent("2")
+        assert [run.input for run in recorder.runs] == ["1", "2"]
+
+    assert len(recorder.warnings) == 1
+    assert recorder.warnings[0].startswith(warning)
+
+
+@pytest.mark.parametrize("name", ["limit", "limit_bytes"])
+def test_limits_are_whole_numbers(name: str) -> None:
+    """From 1."""
+    for wrong in (0, -1, True, 1.5, "many"):
+        with (
+            pytest.raises(ConfigurationError, match=f"^{name} must be a whole number from 1, got"),
+            record(**{name: wrong}),
+        ):  # type: ignore[arg-type]
+            pass

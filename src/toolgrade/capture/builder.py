@@ -20,9 +20,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from sys import getsizeof
 from typing import Any, Final
 
-from toolgrade._internal.json import JsonObject, is_unicode, short_repr
+from toolgrade._internal.json import JsonObject, is_unicode, json_items, short_repr
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import plural
 from toolgrade.calls import CallOrigin, CallStatus, ToolCall, ToolCallType, ToolSpec, read_tool_spec
@@ -260,6 +261,25 @@ class RunBuilder:
     def is_open(self) -> bool:
         """Whether the run has not ended, or was resumed."""
         return not self._ended
+
+    @property
+    def size(self) -> int:
+        """The memory of the texts and values of the run, in bytes; each object is counted once."""
+        todo: list[Any] = [self._input, self._output, self._error, self.metadata]
+        todo += [part if isinstance(part, str) else part.data for part in self._input_parts or ()]
+        for call in self._calls:
+            todo += [call.requested, call.reasoning]
+            if call.result is not None:
+                todo += [call.result.content, call.result.artifact]
+            for attempt in call.executions:
+                todo += [attempt.arguments, attempt.output, attempt.model_output, attempt.artifact, attempt.error]
+        sizes: dict[int, int] = {}
+        while todo:
+            value = todo.pop()
+            if id(value) not in sizes:
+                sizes[id(value)] = getsizeof(value)
+                todo += (item for entry in json_items(value) for item in entry)
+        return sum(sizes.values())
 
     def labelled(self, *, tags: Iterable[str] = (), metadata: JsonObject | None = None) -> None:
         """Add tags and metadata to the run; metadata values become JSON values."""

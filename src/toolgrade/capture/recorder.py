@@ -24,6 +24,8 @@ from toolgrade.expect import ExpectedOutput, ExpectedTools
 
 DEFAULT_LIMIT: Final = 10_000
 """Runs that a recorder stores by default."""
+DEFAULT_LIMIT_BYTES: Final = 256 * 2**20
+"""Bytes of texts and values of runs that a recorder stores by default."""
 
 _MAX_WARNINGS: Final = 1_000
 """Different warnings that belong to no run and are stored."""
@@ -97,7 +99,12 @@ class RunRecorder(Generic[R]):
     """How to record a run, for the error that nothing was recorded."""
 
     def __init__(
-        self, *, sink: Sink | None = None, limit: int = DEFAULT_LIMIT, conversation: str | None = None
+        self,
+        *,
+        sink: Sink | None = None,
+        limit: int = DEFAULT_LIMIT,
+        limit_bytes: int = DEFAULT_LIMIT_BYTES,
+        conversation: str | None = None,
     ) -> None:
         """Start without recordings.
 
@@ -106,19 +113,26 @@ class RunRecorder(Generic[R]):
                 and the sink receives it again, complete and under the same `run_id`, when it was resumed. Without a
                 sink, runs are stored until `pop`.
             limit: Maximum number of stored runs; beyond it the oldest that have ended are dropped, with a warning.
+            limit_bytes: Maximum memory of the texts and values of stored runs that have ended, in bytes; beyond it the
+                oldest are dropped, too, but for the newest.
             conversation: Conversation of every run; by default, the one that the framework names.
 
         Raises:
-            ConfigurationError: `limit` is not a whole number of at least 1.
+            ConfigurationError: A limit is not a whole number of at least 1.
         """
-        if type(limit) is not int or limit < 1:
-            raise ConfigurationError(f"limit must be a whole number from 1, got {limit!r}")
+        for name, value in (("limit", limit), ("limit_bytes", limit_bytes)):
+            if type(value) is not int or value < 1:
+                raise ConfigurationError(f"{name} must be a whole number from 1, got {value!r}")
         self.warnings: list[str] = []
         self._sink = sink
         self._limit = limit
+        self._limit_bytes = limit_bytes
         self._conversation = conversation
         self._lock = ForkSafeLock()
         self._recordings: dict[int, R] = {}
+        self._sizes: dict[int, int] = {}
+        """Bytes of the stored runs that have ended."""
+        self._stored_bytes = 0
         self._of_parent: dict[int, R] = {}
         """The recordings of the process that forked this one."""
         _recorders.add(self)
@@ -229,6 +243,7 @@ class RunRecorder(Generic[R]):
 
     def _drop(self, recording: R) -> bool:
         """Remove a recording; return whether it was stored."""
+        self._stored_bytes -= self._sizes.pop(id(recording), 0)
         return self._recordings.pop(id(recording), None) is not None
 
     def _deliver(self, finished: Sequence[R]) -> None:
@@ -240,7 +255,18 @@ class RunRecorder(Generic[R]):
             for recording in own if self._sink is not None else ():
                 self._write(recording)
         finally:
+            with self._lock:
+                for recording in own:
+                    self._measure(recording)
             self._drop_oldest()
+
+    def _measure(self, recording: R) -> None:
+        """Count the bytes of a run that ended, if it is still stored."""
+        key = id(recording)
+        if key in self._recordings:
+            size = recording.builder.size
+            self._stored_bytes += size - self._sizes.get(key, 0)
+            self._sizes[key] = size
 
     def _write(self, recording: R) -> None:
         """Pass a run that ended to the sink, and drop it unless it is interrupted: a resumed run continues it."""
@@ -257,18 +283,25 @@ class RunRecorder(Generic[R]):
     def _leave_to_parent(self) -> None:
         """Leave all recordings to the parent, in a forked process: it ends and stores them."""
         self._of_parent, self._recordings = self._recordings, {}
+        self._sizes, self._stored_bytes = {}, 0
 
     def _drop_oldest(self) -> None:
-        """Drop the oldest runs beyond the limit."""
+        """Drop the oldest runs beyond the limits."""
         with self._lock:
-            while len(self._recordings) > self._limit:
+            while True:
+                if len(self._recordings) > self._limit:
+                    limit = f"{self._limit} runs"
+                elif self._stored_bytes > self._limit_bytes and len(self._sizes) > 1:
+                    limit = f"{self._limit_bytes:,} bytes of runs"
+                else:
+                    break
                 # An open run is never dropped: its end would then belong to no run.
                 ended = (recording for recording in self._recordings.values() if not recording.builder.is_open)
                 oldest = next(ended, None)
                 if oldest is None:
                     break
                 self._drop(oldest)
-                self._say(f"more than {self._limit} runs were stored, so the oldest were dropped; use pop() or a sink")
+                self._say(f"more than {limit} were stored, so the oldest were dropped; use pop() or a sink")
 
     def _say(self, text: str) -> None:
         """Add a warning that belongs to no run; a repeated warning is dropped."""

@@ -28,7 +28,7 @@ from toolgrade._internal.text import error_text
 from toolgrade.calls import ToolCallType, ToolSpec
 from toolgrade.capture.builder import RunBuilder
 from toolgrade.capture.input_parts import image_parts, texts_in
-from toolgrade.capture.recorder import DEFAULT_LIMIT, RunRecorder
+from toolgrade.capture.recorder import DEFAULT_LIMIT, DEFAULT_LIMIT_BYTES, RunRecorder
 from toolgrade.capture.records import Key, Outcome, Request, json_value
 from toolgrade.capture.sinks import Sink
 from toolgrade.cases import LLMTestCase, MLLMImage, Run, RunStatus
@@ -438,6 +438,7 @@ def record(
     *,
     sink: Sink | None = None,
     limit: int = DEFAULT_LIMIT,
+    limit_bytes: int = DEFAULT_LIMIT_BYTES,
     conversation: str | None = None,
     process_wide: bool = False,
 ) -> Generator[ObserveRecorder, None, None]:
@@ -450,12 +451,13 @@ def record(
     Args:
         sink: As for `RunRecorder`.
         limit: As for `RunRecorder`.
+        limit_bytes: As for `RunRecorder`.
         conversation: As for `RunRecorder`.
         process_wide: Also record the runs that begin in any other task or thread of the process, where no recorder is
             active.
 
     Raises:
-        ConfigurationError: `limit` is not a whole number of at least 1.
+        ConfigurationError: A limit is not a whole number of at least 1.
 
     Example:
         >>> from toolgrade import observe
@@ -471,7 +473,7 @@ def record(
         >>> [(call.name, call.arguments, call.output) for call in recorder.last_run.calls]
         [('get_weather', {'city': 'Paris'}, 'sunny')]
     """
-    recorder = ObserveRecorder(sink=sink, limit=limit, conversation=conversation)
+    recorder = ObserveRecorder(sink=sink, limit=limit, limit_bytes=limit_bytes, conversation=conversation)
     with recorder.listening(process_wide=process_wide):
         yield recorder
 
