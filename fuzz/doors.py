@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from fuzz import conversations, secrets_planted
+from fuzz import conversations, recording, secrets_planted
 from fuzz.recorded import message_seeds, trace_seeds
 from hostile import VALUES, mutated, mutated_bytes
 from hostile_values import KEYWORDS, MATCHERS
@@ -442,6 +443,11 @@ GROUPS: dict[str, dict[str, Door]] = {
     "judges": {
         "judge replies": Door(_write_reply, _check_reply),
         "judge responses": Door(_write_body, _check_body),
+    },
+    "recording": {
+        "recorder": Door(recording.write, recording.check_recorder),
+        "builder": Door(recording.write, recording.check_builder),
+        **({"callbacks": Door(recording.write, recording.check_callbacks)} if find_spec("toolgrade_langchain") else {}),
     },
     "redaction": {"redaction": Door(secrets_planted.write, secrets_planted.check)},
 }

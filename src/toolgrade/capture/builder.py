@@ -651,6 +651,7 @@ class RunBuilder:
             Whether there is a call for it. If not, nothing is stored, and the caller decides whether to warn.
         """
         call_id, name = self._text(call_id, "call_id"), self._text(name, "name")
+        error = self._text(error, "error")
         plain, notes = json_value(content)
         call = self._call_of(request)
         if call is None:
