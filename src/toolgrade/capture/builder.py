@@ -342,6 +342,12 @@ class RunBuilder:
             if id(request) in self._by_request:
                 self._by_request[id(request)].is_structured_answer = True
 
+    def withdrawn(self, requests: Iterable[Request]) -> None:
+        """Record that somebody took these requests back while the run waited: none of them waits any more."""
+        for request in requests:
+            if id(request) in self._by_request:
+                self._by_request[id(request)].is_withdrawn = True
+
     def model_asked(
         self,
         requests: Sequence[Request],

@@ -175,6 +175,7 @@ class CallRecord:
         branch: Key of the branch in which it was made.
         handle: The request, held since the builder knows it by its `id`.
         is_structured_answer: It carries the structured output of the agent. It is a tool call only if it was executed.
+        is_withdrawn: Somebody took the request back, so that it does not wait.
     """
 
     name: str
@@ -202,6 +203,7 @@ class CallRecord:
     branch: Key | None = None
     handle: Request | None = None
     is_structured_answer: bool = False
+    is_withdrawn: bool = False
     last_messages: dict[Key | None, int] = field(default_factory=dict)
     offered: set[str] | None = None
 
@@ -232,8 +234,8 @@ class CallRecord:
 
     @property
     def is_of_last_message(self) -> bool:
-        """Whether no model message of its branch came after the one that requested it."""
-        return self.scope is not None and self.order[0] == self.scope.last_messages.get(self.branch)
+        """Whether no model message of its branch came after the one that requested it, and it was not taken back."""
+        return not self.is_withdrawn and self.scope is not None and self.order[0] == self.scope.last_messages.get(self.branch)
 
     def add_not_captured(self, name: str) -> None:
         """Note that a field of the call was not captured."""

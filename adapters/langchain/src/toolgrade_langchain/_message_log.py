@@ -166,6 +166,20 @@ class MessageLog:
             near, key=lambda entry: (entry.branch == place.branch, len(entry.around & place.around)), default=None
         )
 
+    def stored_as(self, message: BaseMessage, place: Surroundings, earlier: int) -> LoggedMessage | None:
+        """Return the entry of a message in a stored state, where one without an id has received one.
+
+        Args:
+            message: The message.
+            place: A node of the graph.
+            earlier: How many messages equal to it come before it in the state.
+        """
+        if not self.has(message) and not str(message.id or "").startswith(_MODEL_IDS):
+            entries = [one for one in self._by_value.get(value_of(message), ()) if one.branch == place.branch]
+            if earlier < len(entries):
+                self.connect(message, entries[earlier])
+        return self.entry_of(message, place)
+
     def original_of(
         self, message: AIMessage, place: Surroundings, *, earlier: int, is_newest: bool, removed: Sequence[BaseMessage]
     ) -> LoggedMessage | None:

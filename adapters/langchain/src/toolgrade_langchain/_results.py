@@ -18,6 +18,9 @@ _NO_SUCH_TOOL: Final = re.compile(r"(Error: )?\S+ is not a valid tool, try one o
 _REFUSED: Final = re.compile(r"User rejected the tool call for |Tool call limit exceeded")
 """What the middleware for people in the loop and for limits shows the model."""
 
+_DATA: Final = "lc_data"
+"""Where the middleware for people in the loop notes a decision, since langchain-core 1.7.2 (messages/notification.py)."""
+
 
 class ToolResult(NamedTuple):
     """What a tool returned, or what the model was shown in its place."""
@@ -28,11 +31,12 @@ class ToolResult(NamedTuple):
     unknown_tool: bool = False
     call_id: str | None = None
     is_mcp: bool = False
+    is_rejected: bool = False
 
     @property
     def is_refusal(self) -> bool:
-        """Whether the text is one with which LangChain's middleware refuses to run a tool."""
-        return self.error is not None and _REFUSED.match(self.error) is not None
+        """Whether LangChain's middleware refused to run a tool, as a mark of the message or its text says."""
+        return self.is_rejected or (self.error is not None and _REFUSED.match(self.error) is not None)
 
 
 def result_of(message: ToolMessage) -> ToolResult:
@@ -45,7 +49,9 @@ def result_of(message: ToolMessage) -> ToolResult:
     if is_mcp and isinstance(content, list):
         blocks = [{key: value for key, value in block.items() if key != "id"} for block in content]
         content = text if len(blocks) == 1 and blocks[0].get("type") == "text" else blocks
-    return ToolResult(readable_images(content), message.artifact, error, unknown_tool, message.tool_call_id, is_mcp)
+    output, data = readable_images(content), message.additional_kwargs.get(_DATA)
+    is_rejected = isinstance(data, Mapping) and data.get("decision") == "reject"
+    return ToolResult(output, message.artifact, error, unknown_tool, message.tool_call_id, is_mcp, is_rejected)
 
 
 def _is_of_mcp(content: object, artifact: object) -> bool:

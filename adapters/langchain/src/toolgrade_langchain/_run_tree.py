@@ -419,12 +419,13 @@ class CallbackTree:
         recording.describe(question, tags or (), metadata)
         return recording
 
-    def decide(self, node: Node, messages: Sequence[BaseMessage]) -> None:
+    def decide(self, node: Node, messages: Sequence[BaseMessage], loaded: Sequence[object]) -> None:
         """Decide which run a root resumes, when its first node shows the state of the graph.
 
         Args:
             node: The node.
-            messages: The messages in its input.
+            messages: The messages of the state, as far as they are known.
+            loaded: The lists of messages in the state, if it could be read: it then shows what the run goes on with.
         """
         recording = node.recording
         ended, recording.candidates = recording.candidates or [], None
@@ -433,13 +434,16 @@ class CallbackTree:
             self._resume(recording, matches[0])
             return
         recording.assumed_ids = set()
-        if self._threads.get(recording.thread or ""):
+        if loaded:
+            text = None
+        elif self._threads.get(recording.thread or ""):
             text = (
                 f"this run begins at an earlier state of conversation {recording.thread!r}, not where a run of it ended"
             )
         else:
             text = LACKS_BEGINNING
-        recording.builder.warn(text)
+        if text is not None:
+            recording.builder.warn(text)
         self.add(recording)
 
     def _matching(

@@ -20,11 +20,13 @@ from toolgrade.capture import ABSENT, Branch, Request
 from toolgrade.cases import RunStatus
 from toolgrade_langchain import _errors, _messages, _results, _states
 from toolgrade_langchain._handovers import DESTINATION, HandOver, targets_of
+from toolgrade_langchain._loaded_state import loaded_messages
 from toolgrade_langchain._message_log import (
     LoggedMessage,
     MessageCall,
     Repetitions,
     Surroundings,
+    calls_of,
 )
 from toolgrade_langchain._run_tree import HAS_CONTEXT, CallbackRecording, CallbackTree, Node, now
 from toolgrade_langchain._tools import offered_tools
@@ -61,8 +63,10 @@ class CallbackWatcher:
         if any(tag.startswith(_STEP_TAG) for tag in tags or ()):
             messages = _states.input_messages(inputs)
             node.calls = _states.calls_to_run(inputs)
+            is_first = node.parent is not None and not node.parent.has_steps
+            loaded = loaded_messages() if node.recording.continues and is_first else []
             if node.recording.candidates is not None:
-                self.tree.decide(node, messages)
+                self.tree.decide(node, [message for messages in loaded for message in messages] or messages, loaded)
             log = node.recording.log
             node.is_step = node.recording.has_graph = True
             node.recording.steps.add(node.name)
@@ -70,7 +74,7 @@ class CallbackWatcher:
                 log.add_state(messages, node.place)
             node.state_messages = _states.newest_model_messages(inputs)
             self._take_handover(node)
-            self._graph_began(node, inputs)
+            self._graph_began(node, inputs, loaded)
             self._assume_requests(node)
 
     def _take_handover(self, node: Node) -> None:
@@ -79,22 +83,61 @@ class CallbackWatcher:
         if handover is not None:
             node.recording.builder.handed_off(to=node.name, key=handover.key)
 
-    def _graph_began(self, node: Node, inputs: object) -> None:
+    def _graph_began(self, node: Node, inputs: object, loaded: Sequence[list[BaseMessage]]) -> None:
         """At the first node of a graph, note the messages with which the graph began, which are not new."""
         graph = node.parent
         if graph is None or graph.has_steps:
             return
         graph.has_steps = True
-        log = node.recording.log
-        states = [graph.inputs]
+        self._add_history(node, graph.inputs)
+        for messages in loaded:
+            self._add_loaded(node, messages)
         if node.recording.thread is not None:
-            states.append(inputs)  # it also has what the checkpointer stored
-        for state in states:
-            messages = _states.input_messages(state)
-            if node.recording.continues:  # results may be new: they may be what the run waited for
-                messages = [message for message in messages if isinstance(message, AIMessage)]
-            log.add_history(messages)
+            self._add_history(node, inputs)  # it also has what the checkpointer stored
         graph.inputs = None
+
+    @staticmethod
+    def _add_history(node: Node, state: object) -> None:
+        """Note the messages of a state as older than the run."""
+        messages = _states.input_messages(state)
+        if node.recording.continues:  # results may be new: they may be what the run waited for
+            messages = [message for message in messages if isinstance(message, AIMessage)]
+        node.recording.log.add_history(messages)
+
+    def _add_loaded(self, node: Node, messages: list[BaseMessage]) -> None:
+        """Note what the loaded state of a graph shows of the turn: what was recorded elsewhere, and what was changed."""
+        recording, log = node.recording, node.recording.log
+        newest, entry = log.newest_in_state if node.scope is None else None, None
+        ids: dict[LoggedMessage, set[str | None]] = {} if newest is None else {newest: set()}
+        turn, repetitions = _states.last_turn(messages), Repetitions()
+        for message in turn:
+            if isinstance(message, ToolMessage):
+                self._add_new_result(node, message, entry, is_loaded=True)
+            elif isinstance(message, AIMessage) and not message.response_metadata.get(_messages.HANDOFF_BACK):
+                entry = None
+                if not log.is_history(message):
+                    entry = self._loaded_entry(node, message, repetitions.before(message))
+                    repetitions.add(message)
+                    ids[entry] = {call_id for call_id, _, _ in calls_of(message)}
+        for entry, present in ids.items():
+            recording.builder.withdrawn([call.request for call in entry.calls if call.request.id not in present])
+        if node.scope is None:
+            recording.ask(_messages.question_in(messages))
+            log.add_history(messages[: len(messages) - len(turn)])
+            log.add_state(messages, node.place)
+
+    def _loaded_entry(self, node: Node, message: AIMessage, earlier: int) -> LoggedMessage:
+        """Return the entry of a message in a loaded state, a new one for calls that no message requested."""
+        builder = node.recording.builder
+        entry = node.recording.log.stored_as(message, node.place, earlier)
+        requests = _messages.requests_of(message)
+        if entry is not None:
+            requests = [request for request in requests if request.id not in {one.id for one in entry.requests}]
+            if not requests:
+                return entry
+        _messages.add_late_results(builder, message, node.branch)
+        builder.model_asked(requests, scope=node.branch, agent=_agent_of(node, {}) or message.name or None)
+        return self._add_entry(node, message, requests)
 
     def _assume_requests(self, node: Node) -> None:
         """In a run whose beginning was not recorded, take the calls that a node executes for requests of a model."""
@@ -282,12 +325,14 @@ class CallbackWatcher:
                     newest = self._entry(node, message, place, earlier=earlier, is_newest=is_newest, removed=removed)
                 repetitions.add(message)
 
-    def _add_new_result(self, node: Node, message: ToolMessage, entry: LoggedMessage | None) -> None:
-        """Note a result in the output of a node, unless it is known."""
+    def _add_new_result(
+        self, node: Node, message: ToolMessage, entry: LoggedMessage | None, *, is_loaded: bool = False
+    ) -> None:
+        """Note a result in the output of a node or in a loaded state, unless it is known."""
         log = node.recording.log
         if not log.has(message) and not log.is_history(message):
             log.connect(message, None)
-            self._add_result(node, message, entry)
+            self._add_result(node, message, entry, is_loaded=is_loaded)
 
     def _place_messages(self, node: Node, messages: Sequence[BaseMessage]) -> None:
         """Put the messages that a node returns into this node.
@@ -344,7 +389,13 @@ class CallbackWatcher:
         return entry
 
     def _add_result(
-        self, node: Node, message: ToolMessage, entry: LoggedMessage | None, *, reformatted: bool = False
+        self,
+        node: Node,
+        message: ToolMessage,
+        entry: LoggedMessage | None,
+        *,
+        reformatted: bool = False,
+        is_loaded: bool = False,
     ) -> None:
         """Note a result that the model is shown, of a call in a message if that is known."""
         result = _results.result_of(message)
@@ -363,6 +414,7 @@ class CallbackWatcher:
             request=None if call is None else call.message.twins(call),
             scope=node.branch,
             reformatted=reformatted and not isinstance(result.output, str),
+            read=is_loaded and not result.is_refusal,
         )
 
     def _answered_request(self, node: Node, call_id: str) -> MessageCall | None:

@@ -1,0 +1,54 @@
+"""The state with which a graph goes on, as LangGraph loaded it from its checkpointer.
+
+Callbacks do not carry it: a tool node that is fed by `Send` is shown one call and no messages. It is taken from the
+memory of LangGraph's loop, not from the checkpointer, which an event loop would have to wait for. The loop has the very
+checkpoint that goes on, which need not be the newest one of the thread, and what the tasks returned that need not run
+again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+from langchain_core.messages import BaseMessage
+
+from toolgrade_langchain._states import as_messages, message_lists
+
+_CALL: Final = "__pregel_call"
+"""LangGraph's key, in the configuration of a task, of the function that schedules further tasks in the loop."""
+_MAX_FRAMES: Final = 24
+
+
+def loaded_messages() -> list[list[BaseMessage]]:
+    """Return the lists of messages in the state of the graph whose node begins; none if they cannot be read."""
+    try:
+        loop = _loop()
+        if loop is None:
+            return []
+        values = {name: channel.get() for name, channel in loop.channels.items() if channel.is_available()}
+        for name, value in [write for task in list(loop.tasks.values()) for write in list(task.writes)]:
+            if isinstance(values.get(name), list):
+                values[name] = values[name] + as_messages(value)
+        return [messages for messages in message_lists(values) if messages]
+    except Exception:  # noqa: BLE001 - private parts of LangGraph; without the state, the run has a warning
+        return []
+
+
+def _loop() -> Any:  # noqa: ANN401 - a class of LangGraph
+    """Return the loop that runs the node: that of the nearest configuration on the stack; `None` if there is none.
+
+    The callback of a node comes before LangChain's context variable has the configuration of the node.
+    """
+    frame = sys._getframe(1)  # noqa: SLF001 - documented, of CPython
+    for _ in range(_MAX_FRAMES):
+        config = frame.f_locals.get("config")
+        options = config.get("configurable") if isinstance(config, Mapping) else None
+        if isinstance(options, Mapping) and _CALL in options:
+            # A partial of `_call` (langgraph/pregel/_runner.py), with the loop's own `accept_push`.
+            return getattr(options[_CALL].keywords["schedule_task"], "__self__", None)
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return None
