@@ -57,7 +57,7 @@ def seconds_between(started: datetime | None, ended: datetime | None) -> float |
 
 def is_waiting(call: CallRecord) -> bool:
     """Return whether a call is suspended, and neither the model nor the enclosing call continued without it."""
-    if call.last_outcome is not Outcome.SUSPENDED:
+    if call.last_outcome is not Outcome.SUSPENDED or call.result is not None:
         return False
     outer = None if call.scope is None else call.scope.last
     if outer is not None and outer.outcome not in (None, Outcome.SUSPENDED):
@@ -221,6 +221,8 @@ def _status(call: CallRecord, state: RunState) -> CallStatus:
 def _status_of_execution(call: CallRecord, state: RunState) -> CallStatus:
     """Return the status of a call by its last execution."""
     outcome = call.last_outcome
+    if outcome is Outcome.SUSPENDED and call.result is not None:  # somebody answered in its place
+        return _status_of_result(call, call.result)
     if outcome is Outcome.SUSPENDED:
         return CallStatus.PENDING if is_waiting(call) else CallStatus.CANCELLED
     if outcome is not None:

@@ -9,7 +9,8 @@ again.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from types import FrameType
 from typing import Any, Final
 
 from langchain_core.messages import BaseMessage
@@ -24,7 +25,7 @@ _MAX_FRAMES: Final = 24
 def loaded_messages() -> list[list[BaseMessage]]:
     """Return the lists of messages in the state of the graph whose node begins; none if they cannot be read."""
     try:
-        loop = _loop()
+        loop = next(filter(None, map(_loop_in, _frames())), None)
         if loop is None:
             return []
         values = {name: channel.get() for name, channel in loop.channels.items() if channel.is_available()}
@@ -36,19 +37,30 @@ def loaded_messages() -> list[list[BaseMessage]]:
         return []
 
 
-def _loop() -> Any:  # noqa: ANN401 - a class of LangGraph
-    """Return the loop that runs the node: that of the nearest configuration on the stack; `None` if there is none.
+def is_at_breakpoint() -> bool:
+    """Return whether the graph that ends stops before or after a node, as its options say."""
+    loops = (frame.f_locals["loop"] for frame in _frames() if "loop" in frame.f_locals)
+    return str(getattr(next(loops, None), "status", None)).startswith("interrupt_")
+
+
+def _loop_in(frame: FrameType) -> Any:  # noqa: ANN401 - a class of LangGraph
+    """Return the loop that the configuration in a frame belongs to; `None` if there is none.
 
     The callback of a node comes before LangChain's context variable has the configuration of the node.
     """
-    frame = sys._getframe(1)  # noqa: SLF001 - documented, of CPython
+    config = frame.f_locals.get("config")
+    options = config.get("configurable") if isinstance(config, Mapping) else None
+    if not isinstance(options, Mapping) or _CALL not in options:
+        return None
+    # A partial of `_call` (langgraph/pregel/_runner.py), with the loop's own `accept_push`.
+    return options[_CALL].keywords["schedule_task"].__self__
+
+
+def _frames() -> Iterator[FrameType]:
+    """Yield the frames of the callers, the nearest first."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - documented, of CPython
     for _ in range(_MAX_FRAMES):
-        config = frame.f_locals.get("config")
-        options = config.get("configurable") if isinstance(config, Mapping) else None
-        if isinstance(options, Mapping) and _CALL in options:
-            # A partial of `_call` (langgraph/pregel/_runner.py), with the loop's own `accept_push`.
-            return getattr(options[_CALL].keywords["schedule_task"], "__self__", None)
-        if frame.f_back is None:
-            break
+        if frame is None:
+            return
+        yield frame
         frame = frame.f_back
-    return None

@@ -64,6 +64,7 @@ class CallbackRecording:
             decided, and for any other root.
         graph: The name of the root.
         steps: The names of the nodes of the graph that ran.
+        step: The number of the newest step of the graph at the top level.
         unfinished: The namespaces of the nodes that were interrupted or failed, which they have again when they go on.
         declared: What is known of each offered tool, by name.
         has_question: The message of the user was noted.
@@ -90,6 +91,7 @@ class CallbackRecording:
     candidates: list[CallbackRecording] | None = None
     graph: str | None = None
     steps: set[str | None] = field(default_factory=set)
+    step: int | None = None
     unfinished: set[str] = field(default_factory=set)
     ended: list[UUID] = field(default_factory=list)
     declared: dict[str, ToolSpec] = field(default_factory=dict)
@@ -143,6 +145,16 @@ class CallbackRecording:
         """Whether the run ended so that another root may resume it."""
         # A graph that is interrupted before the agent to which another one handed over ends as if it were done.
         return not self.builder.is_open and (self.run().status is not RunStatus.OK or self.handovers.is_open)
+
+    def was_changed_before(self, node: Node, ids: AbstractSet[str]) -> bool:
+        """Return whether the state in which the run waits was changed, also without its newest message, before a node.
+
+        A change is a step of its own; a run from an earlier state begins with a step that this run had.
+        """
+        if self.step is None or node.step is None or not ids & self.log.state_ids:
+            return False
+        last = self.step - bool(self.unfinished)  # a step that was interrupted is not stored
+        return node.step > last + 1
 
     def run(self) -> Run:
         """Return the run so far."""
@@ -454,7 +466,7 @@ class CallbackTree:
         if same_node:
             return same_node
         if ids:
-            return [other for other in ended if other.log.is_before(ids)][:1]
+            return [other for other in ended if other.log.is_before(ids) or other.was_changed_before(node, ids)][:1]
         # Without messages in the state, the calls to run decide, else the names of graph and node.
         tests: list[Callable[[CallbackRecording], bool]] = [
             lambda other: other.log.waits_for(node.calls or ()),
@@ -465,6 +477,14 @@ class CallbackTree:
         if len(matches) > 1:
             self._warn_of_choice(matches, node.recording.thread)
         return matches
+
+    def resume_ended(self, node: Node, messages: Sequence[BaseMessage]) -> bool:
+        """Resume the run that waited, at the end of a root in which no node ran: the state was changed to its end."""
+        ids = {message.id for message in messages if message.id}
+        matches = [other for other in node.recording.candidates or () if ids & other.log.state_ids]
+        if matches:
+            self._resume(node.recording, matches[0])
+        return bool(matches)
 
     def _warn_of_choice(self, matches: Sequence[CallbackRecording], thread: str | None) -> None:
         """Warn on each run that may be the resumed one: it may have what belongs to another."""

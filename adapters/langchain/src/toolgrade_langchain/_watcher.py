@@ -20,7 +20,7 @@ from toolgrade.capture import ABSENT, Branch, Request
 from toolgrade.cases import RunStatus
 from toolgrade_langchain import _errors, _messages, _results, _states
 from toolgrade_langchain._handovers import DESTINATION, HandOver, targets_of
-from toolgrade_langchain._loaded_state import loaded_messages
+from toolgrade_langchain._loaded_state import is_at_breakpoint, loaded_messages
 from toolgrade_langchain._message_log import (
     LoggedMessage,
     MessageCall,
@@ -72,6 +72,7 @@ class CallbackWatcher:
             node.recording.steps.add(node.name)
             if node.scope is None:
                 log.add_state(messages, node.place)
+                node.recording.step = node.step if node.graph is None else node.recording.step
             node.state_messages = _states.newest_model_messages(inputs)
             self._take_handover(node)
             self._graph_began(node, inputs, loaded)
@@ -164,6 +165,8 @@ class CallbackWatcher:
         self.tree.end(run_id)
         if node is None or not (node.is_step or node.parent is None):
             return
+        if node.recording.candidates and self.tree.resume_ended(node, _states.state_messages(outputs)):
+            self._add_loaded(node, _states.state_messages(outputs))
         last = self._add_updates(node, outputs, inputs)
         if node.parent is not None:
             return
@@ -175,6 +178,7 @@ class CallbackWatcher:
         # A graph with a thread suspends a run by ending it, with the requests as its last message.
         recording = node.recording
         requests_calls = isinstance(last, AIMessage) and bool(last.tool_calls)
+        recording.interrupted |= recording.thread is not None and is_at_breakpoint()
         may_wait = recording.has_graph and recording.thread is not None and requests_calls
         self.tree.finish(node, _states.answer_of(outputs, is_graph=recording.has_graph), may_wait=may_wait)
 
