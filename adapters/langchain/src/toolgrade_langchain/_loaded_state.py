@@ -19,6 +19,8 @@ from toolgrade_langchain._states import as_messages, message_lists
 
 _CALL: Final = "__pregel_call"
 """LangGraph's key, in the configuration of a task, of the function that schedules further tasks in the loop."""
+_TASKS: Final = "__pregel_tasks"
+"""LangGraph's channel of what `Send` addresses to nodes."""
 _MAX_FRAMES: Final = 24
 
 
@@ -38,9 +40,14 @@ def loaded_messages() -> list[list[BaseMessage]]:
 
 
 def is_at_breakpoint() -> bool:
-    """Return whether the graph that ends stops before or after a node, as its options say."""
-    loops = (frame.f_locals["loop"] for frame in _frames() if "loop" in frame.f_locals)
-    return str(getattr(next(loops, None), "status", None)).startswith("interrupt_")
+    """Return whether the graph that ends stops before or after a node, as its options say, and has more to do."""
+    try:
+        loop = next((frame.f_locals["loop"] for frame in _frames() if "loop" in frame.f_locals), None)
+        if getattr(loop, "status", None) == "interrupt_after":
+            return not {_TASKS, *loop.trigger_to_nodes}.isdisjoint(loop.updated_channels or ())
+        return getattr(loop, "status", None) == "interrupt_before"
+    except Exception:  # noqa: BLE001 - as above; the messages then show whether a call waits
+        return False
 
 
 def _loop_in(frame: FrameType) -> Any:  # noqa: ANN401 - a class of LangGraph

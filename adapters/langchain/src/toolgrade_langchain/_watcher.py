@@ -588,8 +588,8 @@ class CallbackWatcher:
         for messages in self._nearest_messages(node):
             newest_first = (call for message in reversed(messages) for call in message.calls)
             calls = [call for call in newest_first if call.may_be(node.call_id, name, arguments)]
-            if calls:
-                return calls
+            if calls:  # an answered one has run, maybe elsewhere
+                return [call for call in calls if not call.is_answered] or calls
         return []
 
     def tool_ended(self, output: object, run_id: UUID) -> None:
