@@ -192,6 +192,7 @@ observations = st.one_of(
         "offered", st.lists(st.sampled_from([{"name": "add"}, {"name": ""}, {}, 3, None]), max_size=2), scope=scopes
     ),
     observation("structured_answer", st.lists(requests, max_size=2)),
+    observation("withdrawn", st.lists(requests, max_size=2)),
     observation("model_used", names, st.just({"tokens": 1})),
     observation("started", names),
     observation("ended", names, status=st.sampled_from(RunStatus), error=errors, may_wait=flags),

@@ -78,6 +78,25 @@ def test_an_interrupted_tool_that_is_resumed_is_a_second_attempt() -> None:
     assert (builder.build().status, builder.build().actual_output) == (RunStatus.OK, "final")
 
 
+@pytest.mark.parametrize("change", ["withdrawn", "answered"])
+def test_calls_that_wait_no_more(change: str) -> None:
+    """Requests that somebody takes back, or answers in place of the tools, wait no more; the other one does."""
+    requests = [Request("ask", {"q": "?"}, "c1"), slow(1, "c2"), slow(2, "c3")]
+    builder = builder_of(*requests)
+    builder.tool_started("t1", "ask", {"q": "?"}, call_id="c1")
+    builder.tool_failed("t1", None, outcome=Outcome.SUSPENDED)
+    builder.ended(may_wait=True)
+    builder.resumed()
+    if change == "withdrawn":
+        builder.withdrawn([*requests[:2], Request("other")])
+    for request in requests[:2] if change == "answered" else ():
+        builder.result_shown("by hand", request=request)
+    builder.ended(may_wait=True)
+
+    gone = ["cancelled", "not_executed"] if change == "withdrawn" else ["ok", "ok"]
+    assert state(builder) == (RunStatus.INTERRUPTED, [*gone, "pending"])
+
+
 @pytest.mark.parametrize("left_over", [Outcome.SUSPENDED, Outcome.CANCELLED, None])
 @pytest.mark.parametrize("end", [RunStatus.OK, RunStatus.STOPPED, None])
 def test_left_over_attempt(left_over: Outcome | None, end: RunStatus | None) -> None:

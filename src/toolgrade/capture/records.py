@@ -235,7 +235,9 @@ class CallRecord:
     @property
     def is_of_last_message(self) -> bool:
         """Whether no model message of its branch came after the one that requested it, and it was not taken back."""
-        return not self.is_withdrawn and self.scope is not None and self.order[0] == self.scope.last_messages.get(self.branch)
+        if self.is_withdrawn or self.scope is None:
+            return False
+        return self.order[0] == self.scope.last_messages.get(self.branch)
 
     def add_not_captured(self, name: str) -> None:
         """Note that a field of the call was not captured."""

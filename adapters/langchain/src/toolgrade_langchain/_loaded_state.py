@@ -50,7 +50,7 @@ def is_at_breakpoint() -> bool:
         return False
 
 
-def _loop_in(frame: FrameType) -> Any:  # noqa: ANN401 - a class of LangGraph
+def _loop_in(frame: FrameType) -> Any:
     """Return the loop that the configuration in a frame belongs to; `None` if there is none.
 
     The callback of a node comes before LangChain's context variable has the configuration of the node.

@@ -19,7 +19,7 @@ _REFUSED: Final = re.compile(r"User rejected the tool call for |Tool call limit 
 """What the middleware for people in the loop and for limits shows the model."""
 
 _DATA: Final = "lc_data"
-"""Where the middleware for people in the loop notes a decision, since langchain-core 1.7.2 (messages/notification.py)."""
+"""Where LangChain's middleware notes the decision of a person (langchain_core/messages/notification.py)."""
 
 
 class ToolResult(NamedTuple):

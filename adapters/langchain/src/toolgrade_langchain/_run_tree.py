@@ -479,9 +479,9 @@ class CallbackTree:
         return matches
 
     def resume_ended(self, node: Node, messages: Sequence[BaseMessage]) -> bool:
-        """Resume the run that waited, at the end of a root in which no node ran: the state was changed to its end."""
-        ids = {message.id for message in messages if message.id}
-        matches = [other for other in node.recording.candidates or () if ids & other.log.state_ids]
+        """Resume the run that waited, at the end of a root in which no node ran: new messages in its state ended it."""
+        ids, candidates = {message.id for message in messages if message.id}, node.recording.candidates or ()
+        matches = [other for other in candidates if ids & other.log.state_ids and ids - other.log.state_ids]
         if matches:
             self._resume(node.recording, matches[0])
         return bool(matches)

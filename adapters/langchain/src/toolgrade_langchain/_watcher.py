@@ -106,10 +106,11 @@ class CallbackWatcher:
         node.recording.log.add_history(messages)
 
     def _add_loaded(self, node: Node, messages: list[BaseMessage]) -> None:
-        """Note what the loaded state of a graph shows of the turn: what was recorded elsewhere, and what was changed."""
+        """Note what a loaded state shows of the turn: what was recorded elsewhere, and what was changed."""
         recording, log = node.recording, node.recording.log
-        newest, entry = log.newest_in_state if node.scope is None else None, None
-        ids: dict[LoggedMessage, set[str | None]] = {} if newest is None else {newest: set()}
+        entry, newest, ids = None, log.newest_in_state, dict[LoggedMessage, set[str | None]]()
+        if newest is not None and newest.branch == node.branch:
+            ids[newest] = set()
         turn, repetitions = _states.last_turn(messages), Repetitions()
         for message in turn:
             if isinstance(message, ToolMessage):
