@@ -8,7 +8,7 @@ again.
 
 from __future__ import annotations
 
-import sys
+import inspect
 from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any, Final
@@ -21,7 +21,6 @@ _CALL: Final = "__pregel_call"
 """LangGraph's key, in the configuration of a task, of the function that schedules further tasks in the loop."""
 _TASKS: Final = "__pregel_tasks"
 """LangGraph's channel of what `Send` addresses to nodes."""
-_MAX_FRAMES: Final = 24
 
 
 def loaded_messages() -> list[list[BaseMessage]]:
@@ -42,7 +41,7 @@ def loaded_messages() -> list[list[BaseMessage]]:
 def is_at_breakpoint() -> bool:
     """Return whether the graph that ends stops before or after a node, as its options say, and has more to do."""
     try:
-        loop = next((frame.f_locals["loop"] for frame in _frames() if "loop" in frame.f_locals), None)
+        loop: Any = next((frame.f_locals["loop"] for frame in _frames() if "loop" in frame.f_locals), None)
         if getattr(loop, "status", None) == "interrupt_after":
             return not {_TASKS, *loop.trigger_to_nodes}.isdisjoint(loop.updated_channels or ())
         return getattr(loop, "status", None) == "interrupt_before"
@@ -65,9 +64,7 @@ def _loop_in(frame: FrameType) -> Any:
 
 def _frames() -> Iterator[FrameType]:
     """Yield the frames of the callers, the nearest first."""
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - documented, of CPython
-    for _ in range(_MAX_FRAMES):
-        if frame is None:
-            return
+    frame = inspect.currentframe()
+    while frame is not None:
         yield frame
         frame = frame.f_back

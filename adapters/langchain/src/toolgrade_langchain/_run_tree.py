@@ -446,16 +446,11 @@ class CallbackTree:
             self._resume(recording, matches[0])
             return
         recording.assumed_ids = set()
-        if loaded:
-            text = None
-        elif self._threads.get(recording.thread or ""):
-            text = (
+        if not loaded:
+            begins = (
                 f"this run begins at an earlier state of conversation {recording.thread!r}, not where a run of it ended"
             )
-        else:
-            text = LACKS_BEGINNING
-        if text is not None:
-            recording.builder.warn(text)
+            recording.builder.warn(begins if self._threads.get(recording.thread or "") else LACKS_BEGINNING)
         self.add(recording)
 
     def _matching(
@@ -478,13 +473,13 @@ class CallbackTree:
             self._warn_of_choice(matches, node.recording.thread)
         return matches
 
-    def resume_ended(self, node: Node, messages: Sequence[BaseMessage]) -> bool:
+    def resume_ended(self, recording: CallbackRecording, messages: Sequence[BaseMessage]) -> None:
         """Resume the run that waited, at the end of a root in which no node ran: new messages in its state ended it."""
-        ids, candidates = {message.id for message in messages if message.id}, node.recording.candidates or ()
+        ids = {message.id for message in messages if message.id}
+        candidates = recording.candidates or ()
         matches = [other for other in candidates if ids & other.log.state_ids and ids - other.log.state_ids]
         if matches:
-            self._resume(node.recording, matches[0])
-        return bool(matches)
+            self._resume(recording, matches[0])
 
     def _warn_of_choice(self, matches: Sequence[CallbackRecording], thread: str | None) -> None:
         """Warn on each run that may be the resumed one: it may have what belongs to another."""

@@ -166,8 +166,10 @@ class CallbackWatcher:
         self.tree.end(run_id)
         if node is None or not (node.is_step or node.parent is None):
             return
-        if node.recording.candidates and self.tree.resume_ended(node, _states.state_messages(outputs)):
-            self._add_loaded(node, _states.state_messages(outputs))
+        if node.recording.candidates is not None:  # no node ran
+            messages = _states.state_messages(outputs)
+            self.tree.resume_ended(node.recording, messages)
+            self._add_loaded(node, messages)
         last = self._add_updates(node, outputs, inputs)
         if node.parent is not None:
             return
