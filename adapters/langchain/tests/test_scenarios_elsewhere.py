@@ -142,22 +142,31 @@ def test_agent_in_a_tool_that_waits(kind: str) -> None:
     ]
 
 
-def test_parallel_calls_that_were_answered_elsewhere() -> None:
+@pytest.mark.parametrize("place", ["top", "tool"])
+def test_parallel_calls_that_were_answered_elsewhere(place: str) -> None:
     """Of three calls that wait, one goes on under each recorder; what has run and what still waits is known."""
     calls = [("pay", {"x": x}, f"c{x}") for x in (1, 2, 3)]
     graph = agent("tool", [asks(*calls), "done"])
+    if place == "tool":
+        inner = agent("tool", [asks(*calls), "inner"], checkpointer=None)
+
+        @tool
+        def ask(x: str) -> str:
+            """Ask an agent."""
+            return str(inner.invoke({"messages": [("user", x)]})["messages"][-1].content)
+
+        graph = react_agent(scripted(asks(("ask", {"x": "?"}, "a")), "done"), [ask], checkpointer=memory())
     graph.invoke(GO, thread("T", ToolCallRecorder()))
-    states = []
+    statuses = []
     for _ in calls:
         recorder = ToolCallRecorder()
         graph.invoke(answers(graph, "tool", 1), thread("T", recorder))
-        states.append(state_of(recorder.run)[:2])
+        top = recorder.run.calls
+        nested = top if place == "top" else top[0].execution.children  # type: ignore[union-attr]
+        statuses.append([call.execution.status.value for call in nested if call.execution])
 
-    assert states == [
-        ([(1, "ok", 0), (2, "pending", 0), (3, "pending", 0)], "interrupted"),
-        ([(1, "ok", 0), (2, "ok", 0), (3, "pending", 0)], "interrupted"),
-        ([(1, "ok", 0), (2, "ok", 0), (3, "ok", 0)], "ok"),
-    ]
+    assert statuses == [["ok", "pending", "pending"], ["ok", "ok", "pending"], ["ok", "ok", "ok"]]
+    assert (recorder.run.status, recorder.run.warnings) == (RunStatus.OK, [])
 
 
 @needs_middleware
@@ -275,6 +284,21 @@ def test_one_of_two_waiting_calls_is_removed() -> None:
     assert state_of(recorder.run)[:2] == ([(1, "cancelled", 0), (2, "pending", 0)], "interrupted")
 
 
+def test_waiting_call_is_edited_after_one_of_the_same_id() -> None:
+    """A call that waits in its tool is edited; one with its id ran under another recorder, and is not run again."""
+    graph = agent("tool", [asks(("pay", {"x": 1}, "a")), asks(("pay", {"x": 2}, "a")), "done"])
+    graph.invoke(GO, thread("T", ToolCallRecorder()))
+    graph.invoke(answers(graph, "tool"), thread("T", ToolCallRecorder()))
+    recorder = ToolCallRecorder()
+    graph.invoke(None, thread("T", recorder))
+    message = graph.get_state(T).values["messages"][-1].model_copy(deep=True)
+    message.tool_calls[0]["args"] = {"x": 20}
+    graph.update_state(T, {"messages": [message]}, as_node="agent")
+    graph.invoke(None, thread("T", recorder))
+
+    assert state_of(recorder.run)[:2] == ([(1, "ok", 0), (20, "pending", 1)], "interrupted")
+
+
 @pytest.mark.parametrize("options", [{"interrupt_after": ["tools"]}, {"interrupt_before": ["agent"]}], ids=str)
 def test_breakpoint_where_no_call_waits(options: dict[str, Any]) -> None:
     """A graph that stops between its tools and its model waits, and goes on as the same run."""
@@ -303,6 +327,29 @@ def test_one_of_two_branches_goes_on() -> None:
     (run,) = recorder.runs
     statuses = {call.id: call.execution.status.value for call in run.calls if call.execution}
     assert (statuses, run.status.value) == ({"first": "ok", "second": "pending"}, "interrupted")
+
+
+def test_branches_that_go_on_with_equal_messages() -> None:
+    """Two branches wait for equal calls, in messages of a provider, which receive ids only in the state."""
+    call = {"id": "a", "type": "function", "function": {"name": "pay", "arguments": '{"x": 1}'}}
+    message = {"role": "assistant", "content": "", "tool_calls": [call]}
+    graph: Any = StateGraph(MessagesState)
+    for name in ("first", "second"):
+        branch: Any = StateGraph(MessagesState)
+        branch.add_node("model", lambda _: {"messages": [message]})
+        branch.add_node("tools", ToolNode([pay_if_allowed]))
+        branch.add_edge(START, "model")
+        branch.add_edge("model", "tools")
+        graph.add_node(name, branch.compile())
+        graph.add_edge(START, name)
+    graph, recorder = graph.compile(checkpointer=memory()), ToolCallRecorder()
+    graph.invoke(GO, thread("T", recorder))
+    graph.invoke(answers(graph, "tool", 1), thread("T", recorder))
+    statuses = [call.execution.status.value for call in recorder.run.calls if call.execution]
+    graph.invoke(answers(graph, "tool"), thread("T", recorder))
+
+    assert sorted(statuses) == ["ok", "pending"]
+    assert [call.execution.status.value for call in recorder.run.calls if call.execution] == ["ok", "ok"]
 
 
 class Plan(TypedDict):
