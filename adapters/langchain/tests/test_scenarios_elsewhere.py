@@ -148,6 +148,8 @@ def test_parallel_calls_that_were_answered_elsewhere(place: str) -> None:
     calls = [("pay", {"x": x}, f"c{x}") for x in (1, 2, 3)]
     graph = agent("tool", [asks(*calls), "done"])
     if place == "tool":
+        if not IS_NEW_AGENT:
+            pytest.skip("LangGraph before 1.0 runs the calls of a nested graph again that ran before")
         inner = agent("tool", [asks(*calls), "inner"], checkpointer=None)
 
         @tool
