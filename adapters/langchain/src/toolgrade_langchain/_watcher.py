@@ -91,8 +91,7 @@ class CallbackWatcher:
             return
         graph.has_steps = True
         self._add_history(node, graph.inputs)
-        for messages in loaded:
-            self._add_loaded(node, messages)
+        self._add_loaded(node, loaded)
         if node.recording.thread is not None:
             self._add_history(node, inputs)  # it also has what the checkpointer stored
         graph.inputs = None
@@ -105,28 +104,39 @@ class CallbackWatcher:
             messages = [message for message in messages if isinstance(message, AIMessage)]
         node.recording.log.add_history(messages)
 
-    def _add_loaded(self, node: Node, messages: list[BaseMessage]) -> None:
-        """Note what a loaded state shows of the turn: what was recorded elsewhere, and what was changed."""
+    def _add_loaded(self, node: Node, lists: Sequence[list[BaseMessage]]) -> None:
+        """Note what a loaded state shows of the turn: what was recorded elsewhere, and which calls were removed."""
         recording, log = node.recording, node.recording.log
-        entry, newest, ids = None, log.newest_in_state, dict[LoggedMessage, set[str | None]]()
+        newest, ids = log.newest_in_state, dict[LoggedMessage, set[str | None]]()
         if newest is not None and newest.branch == node.branch:
             ids[newest] = set()
-        turn, repetitions = _states.last_turn(messages), Repetitions()
+        for messages in lists:
+            turn = _states.last_turn(messages)
+            ids |= self._add_loaded_turn(node, turn)
+            if node.scope is None:
+                recording.ask(_messages.question_in(messages))
+                log.add_history(messages[: len(messages) - len(turn)])
+                log.add_state(messages, node.place)
+        for entry, present in ids.items() if lists else ():
+            recording.builder.withdrawn([call.request for call in entry.calls if call.request.id not in present])
+
+    def _add_loaded_turn(self, node: Node, turn: Sequence[BaseMessage]) -> dict[LoggedMessage, set[str | None]]:
+        """Note the messages of a turn in a loaded state; return the ids of the calls that each one has now."""
+        ids: dict[LoggedMessage, set[str | None]] = {}
+        entry, repetitions = None, Repetitions()
         for message in turn:
             if isinstance(message, ToolMessage):
                 self._add_new_result(node, message, entry, is_loaded=True)
             elif isinstance(message, AIMessage) and not message.response_metadata.get(_messages.HANDOFF_BACK):
                 entry = None
-                if not log.is_history(message):
+                calls = calls_of(message)
+                if not message.id and not calls:  # it may be of any turn
+                    node.recording.log.add_history([message])
+                elif not node.recording.log.is_history(message):
                     entry = self._loaded_entry(node, message, repetitions.before(message))
                     repetitions.add(message)
-                    ids[entry] = {call_id for call_id, _, _ in calls_of(message)}
-        for entry, present in ids.items():
-            recording.builder.withdrawn([call.request for call in entry.calls if call.request.id not in present])
-        if node.scope is None:
-            recording.ask(_messages.question_in(messages))
-            log.add_history(messages[: len(messages) - len(turn)])
-            log.add_state(messages, node.place)
+                    ids[entry] = {call_id for call_id, _, _ in calls}
+        return ids
 
     def _loaded_entry(self, node: Node, message: AIMessage, earlier: int) -> LoggedMessage:
         """Return the entry of a message in a loaded state, a new one for calls that no message requested."""
@@ -169,7 +179,7 @@ class CallbackWatcher:
         if node.recording.candidates is not None:  # no node ran
             messages = _states.state_messages(outputs)
             self.tree.resume_ended(node.recording, messages)
-            self._add_loaded(node, messages)
+            self._add_loaded(node, [messages] if messages else [])
         last = self._add_updates(node, outputs, inputs)
         if node.parent is not None:
             return
