@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from toolgrade._internal.json import RESULTS_MARK
 from toolgrade.cases import LLMTestCase
-from toolgrade.formats.messages.detect import is_item
+from toolgrade.formats.messages.detect import is_item, is_piece
 from toolgrade.formats.messages.langchain import message_fields
 from toolgrade.formats.records import looks_like_record
 
@@ -16,7 +16,10 @@ Kind: TypeAlias = Literal["case", "messages", "message", "trace", "results", "un
 """A case, golden, record or conversation of turns; the messages of a conversation; one message of it; (a part of) a
 trace; results; anything else."""
 
-_MESSAGES_KEYS = ("messages", "input", "choices", "output", "request", "response", "body")
+_MESSAGES_KEYS = (
+    *("messages", "input", "choices", "output", "request", "response", "body"),
+    *("contents", "candidates", "promptFeedback", "prompt_feedback"),
+)
 """Keys of an object that holds messages. A text under one of them does not: the `{"input": "...", "output": "..."}` of
 a data set must not read as an answer without calls."""
 _CASE_KEYS = {"tools_called", "toolsCalled", "turns"}
@@ -33,6 +36,8 @@ def kind_of(value: object) -> Kind:
 
 def _kind_of_object(value: Mapping[str, Any]) -> Kind:
     keys = value.keys() - {"$schema"}
+    if is_piece(value):
+        return "message"
     if RESULTS_MARK in keys or {"metrics", "cases"} <= keys:
         return "results"
     if looks_like_record(value) or keys & _CASE_KEYS or keys <= LLMTestCase.model_fields.keys():
@@ -50,6 +55,8 @@ def _is_message(value: Mapping[str, Any]) -> bool:
 
 
 def _holds_messages(value: Mapping[str, Any]) -> bool:
+    if {"message", "done"} <= value.keys():  # Ollama's
+        return True
     return any(not isinstance(value.get(key), (str, NoneType)) for key in _MESSAGES_KEYS)
 
 
@@ -71,10 +78,7 @@ def _is_piece(entry: object) -> bool:
     if not isinstance(entry, Mapping) or kind_of(entry) in {"case", "results"} or "stop_reason" in entry:
         return False
     keys = entry.keys()
-    return bool(keys & {"role", "type"}) or kind_of(entry) == "message" or entry.get("object") == _CHUNK
-
-
-_CHUNK = "chat.completion.chunk"
+    return bool(keys & {"role", "type"}) or kind_of(entry) == "message"
 
 
 def _is_trace(value: object) -> bool:

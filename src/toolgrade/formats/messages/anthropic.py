@@ -26,7 +26,14 @@ from toolgrade.formats.messages.field_readers import (
     read_role,
     read_text,
 )
-from toolgrade.formats.messages.message import Answer, Entry, ModelMessage, NeutralMessage, read_user_input
+from toolgrade.formats.messages.message import (
+    Answer,
+    Entry,
+    ModelMessage,
+    NeutralMessage,
+    append_text,
+    read_user_input,
+)
 
 _ROLES = ("user", "assistant", "system")
 
@@ -64,17 +71,9 @@ def _read_assistant(blocks: list[object], path: str, notes: Notes) -> Iterator[t
             answers.append((place, _read_answer(object_of(block), place, notes)))
             parts.append("")  # so that a text after the result does not continue the one before it
         elif kind not in _SILENT_BLOCKS:
-            _append_text(parts, read_text([block], place, notes) or "")
+            append_text(parts, read_text([block], place, notes) or "")
     yield path, ModelMessage(parts)
     yield from answers
-
-
-def _append_text(parts: list[str | Request], text: str) -> None:
-    """Add a text to the parts of a message; it continues a text before it."""
-    if parts and isinstance(parts[-1], str):
-        parts[-1] += text
-    else:
-        parts.append(text)
 
 
 def _read_user(blocks: list[object], path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:

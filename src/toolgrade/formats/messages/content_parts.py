@@ -21,7 +21,7 @@ from toolgrade._internal.message_content import Fields, as_object, first_of, obj
 from toolgrade.calls import ToolCallType
 from toolgrade.capture import Request
 from toolgrade.errors import InvalidDataError
-from toolgrade.formats.messages.field_readers import arguments_of, decoded, id_of, output_or_absent
+from toolgrade.formats.messages.field_readers import arguments_of, decoded, id_of, output_of, output_or_absent
 from toolgrade.formats.messages.message import Answer
 from toolgrade.matching.json_compare import ABSENT
 
@@ -190,12 +190,12 @@ def _answer_with_origin(body: Fields, _path: str) -> Answer:
     return replace(answer, failed=body.get("error") is True)
 
 
-def _bedrock_answer(body: Fields, _path: str) -> Answer:
+def bedrock_answer(body: Fields, _path: str) -> Answer:
     """Return the answer in a `ToolResultBlock` of Amazon Bedrock."""
     content = body.get("content")
     if isinstance(content, list):
         values = [_bedrock_value(item) for item in content]
-        content = values[0] if len(values) == 1 else values
+        content = values[0] if len(values) == 1 else output_of(values)
     return Answer(text_of(body.get("toolUseId")), None, content, body.get("status") == "error")
 
 
@@ -207,7 +207,7 @@ _UNTYPED_READERS: dict[str, Callable[[Fields, str], Piece | None]] = {
     "tool_call": lambda body, path: call_of(body, path=path),
     "tool_call_result": _answer_with_origin,
     "toolUse": lambda body, path: call_of(body, path=path, empty={}),
-    "toolResult": _bedrock_answer,
+    "toolResult": bedrock_answer,
 }
 """Readers of parts without a type, by the key of the call or answer in them: those of Google's, Amazon Bedrock's and
 other APIs, and of frameworks."""

@@ -12,7 +12,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 from toolgrade._internal.json import JsonObject
-from toolgrade._internal.message_content import Fields, object_of, part_type
+from toolgrade._internal.message_content import Fields, first_of, object_of, part_type
 from toolgrade.formats.messages.field_readers import Notes, list_of
 
 if TYPE_CHECKING:
@@ -37,6 +37,20 @@ _CHAT_PARTS = frozenset({"image_url", "input_audio"})
 _LANGCHAIN_TYPES = frozenset({"ai", "human", "AIMessage", "HumanMessage", "AIMessageChunk", "constructor"})
 _AMBIGUOUS_LANGCHAIN_TYPES = frozenset({"tool", "system", "function", "remove", "developer", "chat"})
 """These types are ambiguous: treat them as a message only with content."""
+
+_BEDROCK_BLOCKS = frozenset({"toolUse", "toolResult", "reasoningContent", "citationsContent", "guardContent"})
+_OLLAMA_KEYS = frozenset({"tool_name", "thinking", "done"})
+
+_ANTHROPIC_EVENTS = frozenset(
+    {
+        *("message_start", "message_delta", "message_stop"),
+        *("content_block_start", "content_block_delta", "content_block_stop"),
+    }
+)
+_BEDROCK_EVENT = re.compile("(message|contentBlock)(Start|Delta|Stop)|metadata|[a-zA-Z]+Exception")
+"""The only key of an event of `ConverseStream`."""
+SILENT_EVENTS = frozenset({"ping", "keepalive"})
+"""Types of events that belong to any stream and hold nothing of the response."""
 
 _CALL_KEYS = frozenset({"tool_calls", "function_call", "tool_call_id", "refusal"})
 _CHAT_KEYS = frozenset({"role", "content", "name", "annotations", "audio"}) | _CALL_KEYS
@@ -90,7 +104,7 @@ Hint: TypeAlias = "tuple[FormatName, str, str]"
 def detect_format(entries: Sequence[Entry], hints: Sequence[Hint], notes: Notes) -> FormatName:
     """Return the one format of all messages; evidence for another format, or for two, is a problem."""
     if not hints and all(can_only_be_chat(entry) for _, entry in entries):
-        return "openai-chat"  # nearly always
+        return _chat_format(entries)  # nearly always
     conclusive: dict[FormatName, tuple[str, str]] = {}
     possible: list[FormatName] = []
     for name, path, phrase in hints:
@@ -100,7 +114,7 @@ def detect_format(entries: Sequence[Entry], hints: Sequence[Hint], notes: Notes)
         if evidence is None:
             continue
         if evidence.format is None:
-            supported = "messages of OpenAI, Anthropic or LangChain"
+            supported = "messages of OpenAI, Anthropic, Gemini, Bedrock, Ollama or LangChain"
             notes.problem(path, f"expected {supported}; this looks like {evidence.phrase}")
         elif evidence.conclusive:
             conclusive.setdefault(evidence.format, (path, evidence.phrase))
@@ -110,7 +124,21 @@ def detect_format(entries: Sequence[Entry], hints: Sequence[Hint], notes: Notes)
         (first, one), (second, other) = list(conclusive.values())[:2]
         notes.problem(second, f"looks like {other}, but {first} like {one}; one list has one format")
     formats: list[FormatName] = [*conclusive, *possible, "openai-chat"]
-    return formats[0]
+    return _chat_format(entries) if formats[0] == "openai-chat" else formats[0]
+
+
+def _chat_format(entries: Iterable[Entry]) -> FormatName:
+    """Return the format of messages in OpenAI's form, which Ollama took over."""
+    return "ollama" if any(_is_of_ollama(object_of(entry)) for _, entry in entries) else "openai-chat"
+
+
+def _is_of_ollama(message: Fields) -> bool:
+    """Return whether a message of a chat can only be one of Ollama: its calls have objects as arguments, and no ids."""
+    if not _OLLAMA_KEYS.isdisjoint(message) and any(message.get(key) is not None for key in _OLLAMA_KEYS):
+        return True
+    calls = [object_of(call) for call in list_of(message.get("tool_calls"))]
+    bodies = [object_of(call.get("function")) for call in calls if call.get("id") is None]
+    return bool(calls) and len(bodies) == len(calls) and all(type(body.get("arguments")) is dict for body in bodies)
 
 
 def entries_in_format(format: FormatName, entries: Iterable[Entry], notes: Notes) -> list[Entry]:
@@ -120,8 +148,8 @@ def entries_in_format(format: FormatName, entries: Iterable[Entry], notes: Notes
 
 def may_have_format(format: FormatName, message: object, path: str, notes: Notes) -> bool:
     """Return whether a message may have a format; one that has another format is a problem."""
-    evidence = evidence_of(object_of(message))
-    if evidence is None or evidence.format == format or not evidence.conclusive:
+    evidence, form = evidence_of(object_of(message)), "openai-chat" if format == "ollama" else format
+    if evidence is None or evidence.format == form or not evidence.conclusive:
         return True
     notes.problem(path, f"expected a message or item of {format!r}; this looks like {evidence.phrase}")
     return False
@@ -148,6 +176,34 @@ def can_only_be_chat(message: object) -> TypeGuard[JsonObject]:
         and type(message.get("content")) in _TEXT_OR_NOTHING
         and message.get("role") in CHAT_ROLES
     )
+
+
+def stream_of(event: Fields) -> FormatName | None:
+    """Return the format of the stream that an object is an event of; a last piece may be a whole response, too."""
+    kind = _type_of(event)
+    # Azure's chunks with the results of its filter have the object "".
+    if event.get("object") == "chat.completion.chunk" or (event.get("object") == "" and "choices" in event):
+        return "openai-chat"
+    if kind in _ANTHROPIC_EVENTS:
+        return "anthropic"
+    if kind.startswith("response."):
+        return "openai-responses"
+    if len(event) == 1 and _BEDROCK_EVENT.fullmatch(next(iter(event))):
+        return "bedrock"
+    if "done" in event and "message" in event:
+        return "ollama"
+    return "gemini" if "candidates" in event and "contents" not in event else None
+
+
+def is_piece(value: object) -> bool:
+    """Return whether a value is a piece of a streamed response, and not a whole one."""
+    event = object_of(value)
+    format = stream_of(event)
+    if format == "ollama":
+        return not event["done"]
+    if format == "gemini":
+        return not any(first_of(object_of(one), "finishReason", "finish_reason") for one in list_of(event["candidates"]))
+    return format is not None or _type_of(event) in SILENT_EVENTS
 
 
 def _type_evidence(message: Fields) -> Evidence | None:
@@ -196,6 +252,15 @@ def _shape_evidence(message: Fields) -> Evidence | None:
     return None
 
 
+def _gemini_evidence(message: Fields) -> Evidence | None:
+    """Return the evidence in `parts`; those of other formats have a type."""
+    parts = message.get("parts")
+    if isinstance(parts, (list, tuple)) and not {"content", "kind"} & message.keys():
+        if not any(object_of(part).keys() & {"type", "kind", "part_kind"} for part in parts):
+            return Evidence("gemini", "contents of Google's Gemini API ('parts')")
+    return Evidence("gemini", "contents of Google's Gemini API (role 'model')") if message.get("role") == "model" else None
+
+
 def _part_evidence(message: Fields) -> Evidence | None:
     """Return the evidence in the content parts of a message that are calls or answers."""
     role = message["role"]
@@ -210,7 +275,7 @@ def _part_evidence(message: Fields) -> Evidence | None:
 def _call_part_evidence(part: object, role: object) -> Evidence | None:
     if object_of(part).keys() & {"toolUse", "toolResult"}:
         phrase = "messages of Amazon Bedrock's Converse API (a content part with 'toolUse' or 'toolResult')"
-        return Evidence(None, phrase)
+        return Evidence("bedrock", phrase)
     kind = _type_of(part)
     if kind.endswith(("tool_use", "tool_result")):
         return Evidence("anthropic", f"Anthropic messages (a content part of type {kind!r})")
@@ -235,7 +300,7 @@ def _unsupported_call_evidence(message: Fields) -> Evidence | None:
     if message.get("toolCalls"):
         return Evidence(None, "another format (calls under 'toolCalls'; they belong under 'tool_calls')")
     if isinstance(message.get("parts"), (list, tuple)) and "content" not in message:
-        return Evidence(None, "messages with 'parts', as Google's Gemini and OpenTelemetry have them")
+        return Evidence(None, "messages with 'parts', as OpenTelemetry and the Vercel AI SDK have them")
     if object_of(message.get("additional_kwargs")).get("tool_calls"):
         return Evidence(None, "LangChain or LlamaIndex messages (calls under 'additional_kwargs')")
     if any(str(object_of(block).get("block_type")) == "tool_call" for block in list_of(message.get("blocks"))):
@@ -245,7 +310,10 @@ def _unsupported_call_evidence(message: Fields) -> Evidence | None:
 
 def _hint(message: Fields) -> Evidence | None:
     """Return evidence that is not conclusive: the message means the same in all formats."""
-    types = {part_type(part) for part in list_of(message.get("content"))}
+    parts = list_of(message.get("content"))
+    types = {part_type(part) for part in parts}
+    if any(not _BEDROCK_BLOCKS.isdisjoint(object_of(part)) for part in parts):
+        return Evidence("bedrock", "messages of Amazon Bedrock's Converse API", conclusive=False)
     if _is_message_item(message) and "text" not in types:
         return Evidence("openai-responses", "items of OpenAI's Responses API (type 'message')", conclusive=False)
     for hint, keys, part_types in _HINTS:
@@ -258,5 +326,5 @@ def _is_message_item(message: Fields) -> bool:
     return message.get("type") == "message" and "stop_reason" not in message
 
 
-_CHECKS_WITHOUT_ROLE: tuple[_Check, ...] = (_type_evidence, _shape_evidence)
-_CHECKS_WITH_ROLE: tuple[_Check, ...] = (_type_evidence_beside_role, _part_evidence, _key_evidence, _hint)
+_CHECKS_WITHOUT_ROLE: tuple[_Check, ...] = (_type_evidence, _gemini_evidence, _shape_evidence)
+_CHECKS_WITH_ROLE: tuple[_Check, ...] = (_gemini_evidence, _type_evidence_beside_role, _part_evidence, _key_evidence, _hint)

@@ -46,6 +46,13 @@ class Notes:
             more = f" (and {len(paths) - 1} more)" if len(paths) > 1 else ""
             self.warn(paths[0] + more, message)
 
+    def check_stream(self, path: str, *, is_several: bool, has_end: bool = True) -> None:
+        """Note that a list of streamed events has several streams, or that the end of the one is missing."""
+        if is_several:
+            self.problem(path, "holds several streams; log each response by itself, as the client assembles it")
+        elif not has_end:
+            self.warn(path, "the stream has no end; the part before was read")
+
     def raise_problems(self) -> None:
         """Raise all problems in one `InvalidDataError`; do nothing without any."""
         if self.problems:

@@ -126,6 +126,14 @@ def read_user_input(content: object, path: str, notes: Notes) -> UserInput | Non
     return None if text is None and parts is None else UserInput(text or "", parts)
 
 
+def append_text(parts: list[str | Request], text: str) -> None:
+    """Add a text to the parts of a message; it continues a text before it."""
+    if parts and isinstance(parts[-1], str):
+        parts[-1] += text
+    else:
+        parts.append(text)
+
+
 def entries_of(value: object, path: str, notes: Notes) -> list[Entry]:
     """Return the messages or items of a list with their paths; anything else is a problem."""
     messages = read_list(value, path, notes, "a list of messages")

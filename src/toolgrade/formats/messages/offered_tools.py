@@ -10,10 +10,12 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from toolgrade._internal.json import to_json_value
 from toolgrade._internal.message_content import Fields, as_object, object_of
 from toolgrade.calls import ToolCallType, ToolSpec, read_tool_spec
 from toolgrade.errors import InvalidDataError
 from toolgrade.formats.messages.field_readers import list_of
+from toolgrade.formats.messages.gemini import camel_keys
 
 if TYPE_CHECKING:
     from toolgrade.formats.messages.transcript import FormatName
@@ -42,10 +44,12 @@ def offered_tools(format: FormatName, tools: Sequence[object]) -> tuple[list[Too
     Others could be called where a server, a search or a set brings tools that are not named here. A tool that cannot be
     read counts as such: it may well have been called.
     """
-    read_specs = _anthropic_specs if format == "anthropic" else _openai_specs
+    read_specs = _READERS.get(format, _openai_specs)
     specs: list[ToolSpec] = []
     all_known = True
     for tool in tools:
+        if object_of(tool).keys() == {"cachePoint"}:  # of Bedrock, and not a tool
+            continue
         try:
             read = read_specs(object_of(tool))
         except InvalidDataError:
@@ -79,6 +83,47 @@ def _anthropic_specs(tool: Fields) -> list[ToolSpec]:
         return []
     is_hosted = _kind_of(tool).startswith(_SERVER_TOOLS)
     return [_spec(tool, ToolCallType.HOSTED if is_hosted else ToolCallType.FUNCTION)]
+
+
+def _bedrock_specs(tool: Fields) -> list[ToolSpec]:
+    if "systemTool" in tool:
+        return [ToolSpec(name=str(object_of(tool["systemTool"]).get("name")), type=ToolCallType.HOSTED)]
+    spec = object_of(tool.get("toolSpec"))
+    return [_spec({**spec, "inputSchema": object_of(spec.get("inputSchema")).get("json")}, ToolCallType.FUNCTION)]
+
+
+def _gemini_specs(tool: Fields) -> list[ToolSpec]:
+    specs: list[ToolSpec] = []
+    for key, value in camel_keys(tool).items():
+        if key != "functionDeclarations":
+            specs.append(ToolSpec(name=key, type=ToolCallType.HOSTED))
+            continue
+        for function in map(camel_keys, list_of(value)):
+            schema = function.get("parametersJsonSchema") or _json_schema(function.get("parameters"))
+            specs.append(_spec({**function, "parameters": schema}, ToolCallType.FUNCTION))
+    return specs
+
+
+def _json_schema(schema: object) -> object:
+    """Return a `Schema` of Gemini as a JSON Schema: types are in upper case, and whole numbers may be texts."""
+    fields = dict(camel_keys(schema))
+    if "type" in fields:
+        fields["type"] = str(to_json_value(fields["type"])).lower()
+    if fields.pop("nullable", False):
+        fields["type"] = [fields.get("type", "object"), "null"]
+    for key, value in fields.items():
+        if key == "items":
+            fields[key] = _json_schema(value)
+        elif key == "anyOf":
+            fields[key] = [_json_schema(one) for one in list_of(value)]
+        elif key == "properties":
+            fields[key] = {name: _json_schema(one) for name, one in object_of(value).items()}
+        elif key.startswith(("max", "min")) and str(value).isdecimal():
+            fields[key] = int(value)
+    return fields
+
+
+_READERS = {"anthropic": _anthropic_specs, "bedrock": _bedrock_specs, "gemini": _gemini_specs}
 
 
 def _kind_of(tool: Fields) -> str:

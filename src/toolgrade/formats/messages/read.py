@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from toolgrade._internal.json import within_limits
 from toolgrade.cases import Run
 from toolgrade.errors import ConfigurationError
-from toolgrade.formats.messages import anthropic, langchain, openai_chat, openai_responses
+from toolgrade.formats.messages import anthropic, bedrock, gemini, langchain, ollama, openai_chat, openai_responses
 from toolgrade.formats.messages.detect import detect_format, entries_in_format
 from toolgrade.formats.messages.envelopes import unpack
 from toolgrade.formats.messages.field_readers import Notes
@@ -24,6 +24,9 @@ _READERS: dict[FormatName, Callable[[Iterable[Entry], Notes], Iterator[tuple[str
     "openai-chat": openai_chat.read_messages,
     "openai-responses": openai_responses.read_items,
     "anthropic": anthropic.read_messages,
+    "gemini": gemini.read_messages,
+    "bedrock": bedrock.read_messages,
+    "ollama": ollama.read_messages,
     "langchain": langchain.read_messages,
 }
 
@@ -36,13 +39,13 @@ def read(
     handoff_names: Collection[str] = (),
     path: str = "$",
 ) -> Transcript:
-    """Return the transcript of messages of OpenAI, Anthropic or LangChain: the run, its turns, and the conversation.
+    """Return the transcript of recorded messages: the run, its turns, and the conversation.
 
-    The value is a list of messages (Chat Completions, Anthropic's, LangChain's) or items (Responses), the body of a
-    request, of a response, or of both (in one object, or under `request` and `response`); plain objects or the
-    packages' own. All formats give the same calls and results.
+    The value is a list of messages (Chat Completions, Anthropic's, Gemini's, Bedrock's, Ollama's, LangChain's) or items
+    (Responses), the events of one stream, the body of a request, of a response, or of both (in one object, or under
+    `request` and `response`); plain objects or the packages' own. All formats give the same calls and results.
 
-    Messages that are plain text are equal in all formats and are read as `openai-chat`.
+    Messages that are plain text are equal in nearly all formats and are read as `openai-chat`.
 
     Args:
         value: The recorded value.
@@ -81,7 +84,7 @@ def read(
         entries = entries_in_format(name, entries, notes)
     tools = OfferedTools(*offered_tools(name, envelope.tools))
     uses = [ModelUse(model, usage) for model, usage in envelope.usage]
-    messages = chain([(path, tools)], _READERS[name](entries, notes), [(path, use) for use in uses])
+    messages = chain([(path, tools)], _READERS[name](entries, notes), envelope.lost, [(path, use) for use in uses])
     transcript = read_transcript(messages, path, notes, format=name, handoff_names=handoff_names, end=envelope.end)
     notes.raise_problems()
     return transcript

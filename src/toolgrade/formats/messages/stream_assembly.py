@@ -16,28 +16,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from toolgrade._internal.json import JsonObject, json_text, parse_json, short_repr, to_json_value
 from toolgrade._internal.message_content import Fields, object_of, part_type, parts_of, text_of, text_or_empty
 from toolgrade.errors import InvalidDataError
+from toolgrade.formats.messages import bedrock, gemini, ollama
+from toolgrade.formats.messages.detect import SILENT_EVENTS, stream_of
 from toolgrade.formats.messages.field_readers import Notes, list_of, present_keys, read_list, read_object
 
-_CHUNK: Final = "chat.completion.chunk"
 _END_OF_STREAM: Final = "[DONE]"
-_SILENT_EVENTS = frozenset({"ping", "keepalive"})
-"""Types of events that belong to any stream and hold nothing of the response."""
-
 _RESPONSES_ENDS = frozenset({"response.completed", "response.failed", "response.incomplete", "response.cancelled"})
-_ANTHROPIC_EVENTS = frozenset(
-    {
-        *("message_start", "message_delta", "message_stop"),
-        *("content_block_start", "content_block_delta", "content_block_stop"),
-    }
-)
-
-_SEVERAL = "holds several streams; log each response by itself, as the client assembles it"
-_CUT_OFF = "the stream has no end; the part before was read"
+if TYPE_CHECKING:
+    from toolgrade.formats.messages.transcript import FormatName
 
 _Assembler: TypeAlias = Callable[[Sequence[tuple[str, Fields]], str, Notes], JsonObject]
 """Returns the response of the events of one stream, each with its path."""
@@ -51,8 +42,8 @@ def assemble_response(values: Sequence[object], path: str, notes: Notes) -> Json
     if all(type(value) is dict and "role" in value for value in values):
         return None  # messages, as nearly always
     events = [object_of(value) for value in values]
-    assemble = next(filter(None, map(_assembler_of, events)), None)
-    if assemble is None:
+    stream = next(filter(None, map(stream_of, events)), None)
+    if stream is None:
         return None
     own: list[tuple[str, Fields]] = []
     for index, event in enumerate(events):
@@ -60,27 +51,12 @@ def assemble_response(values: Sequence[object], path: str, notes: Notes) -> Json
         reason = _error_in(event)
         if reason:
             notes.warn(place, reason)
-        if reason or _is_part_of(event, assemble):
+        # Azure's chunks with the results of its filter have another object.
+        if reason or stream_of(event) == stream or (stream == "openai-chat" and "choices" in event):
             own.append((place, event))
-        elif not (kind in _SILENT_EVENTS or values[index] == _END_OF_STREAM):
+        elif not (kind in SILENT_EVENTS or values[index] == _END_OF_STREAM):
             notes.problem(place, "is not an event of the stream that begins before it; log the response in its place")
-    return assemble(own, path, notes)
-
-
-def _assembler_of(event: Fields) -> _Assembler | None:
-    """Return the assembler of the stream with this event; `None` for an event of any stream, and other values."""
-    kind = _type_of(event)
-    if event.get("object") == _CHUNK:
-        return _chat_response
-    if kind in _ANTHROPIC_EVENTS:
-        return _anthropic_message
-    return _last_response if kind.startswith("response.") else None
-
-
-def _is_part_of(event: Fields, assemble: _Assembler) -> bool:
-    """Return whether an event is one of the stream that is read by this assembler."""
-    # Azure's chunks with the results of its filter have the object "".
-    return _assembler_of(event) is assemble or (assemble is _chat_response and "choices" in event)
+    return _ASSEMBLERS[stream](own, path, notes)
 
 
 def _error_in(event: Fields) -> str | None:
@@ -205,10 +181,7 @@ def _chat_response(events: Sequence[tuple[str, Fields]], path: str, notes: Notes
             choice = choices.setdefault(str(piece.get("index", 0)), _Choice())
             # Some servers end each call of a response with a reason.
             is_several |= choice.add(piece, place, notes) and len(ids) != 1
-    if is_several:
-        notes.problem(path, _SEVERAL)
-    if not all(choice.finish_reason for choice in choices.values()):
-        notes.warn(path, _CUT_OFF)
+    notes.check_stream(path, is_several=is_several, has_end=all(choice.finish_reason for choice in choices.values()))
     return {**body, "choices": [choice.assembled() for choice in choices.values()]}
 
 
@@ -220,7 +193,7 @@ def _last_response(events: Sequence[tuple[str, Fields]], path: str, notes: Notes
     kinds = Counter(_type_of(event) for _, event in events)
     ends = [object_of(event.get("response")) for _, event in events if _type_of(event) in _RESPONSES_ENDS]
     if len(ends) > 1 or kinds["response.created"] > 1:
-        notes.problem(path, _SEVERAL)
+        notes.check_stream(path, is_several=True)
     elif not ends:
         notes.problem(path, "has no 'response.completed', of which the response is read; log the items of the output")
         for place, reason in [(place, _error_in(event)) for place, event in events]:
@@ -240,10 +213,7 @@ def _last_response(events: Sequence[tuple[str, Fields]], path: str, notes: Notes
 def _anthropic_message(events: Sequence[tuple[str, Fields]], path: str, notes: Notes) -> JsonObject:
     """Return the message of the events of Anthropic's Messages API."""
     kinds = Counter(_type_of(event) for _, event in events)
-    if kinds["message_start"] > 1:
-        notes.problem(path, _SEVERAL)
-    if not kinds["message_stop"]:
-        notes.warn(path, _CUT_OFF)
+    notes.check_stream(path, is_several=kinds["message_start"] > 1, has_end=kinds["message_stop"] > 0)
     message: JsonObject = {"role": "assistant", "stop_reason": None}
     blocks: list[JsonObject] = []
     open_blocks: dict[str, JsonObject] = {}
@@ -271,3 +241,13 @@ def _extend_block(block: JsonObject | None, delta: Fields, path: str, notes: Not
             notes.problem(path, f"is a piece of a block of type {kind!r} whose beginning is missing; log the message")
         elif text is not None and block is not None:
             block[key] = text_or_empty(block.get(key)) + text
+
+
+_ASSEMBLERS: dict[FormatName, _Assembler] = {
+    "openai-chat": _chat_response,
+    "openai-responses": _last_response,
+    "anthropic": _anthropic_message,
+    "gemini": gemini.assemble,
+    "bedrock": bedrock.assemble,
+    "ollama": ollama.assemble,
+}

@@ -23,8 +23,14 @@ from toolgrade.formats.messages.message import Answer, ModelMessage, ModelUse, N
 from toolgrade.formats.messages.pairing import CallBuilder, OpenCalls, RecordedCall, Scope, error_of
 from toolgrade.matching.json_compare import ABSENT
 
-FormatName: TypeAlias = Literal["openai-chat", "openai-responses", "anthropic", "langchain"]
-"""The formats that are read: Chat Completions, Responses, Anthropic's Messages, and dumps of LangChain's messages."""
+FormatName: TypeAlias = Literal[
+    "openai-chat", "openai-responses", "anthropic", "gemini", "bedrock", "ollama", "langchain"
+]
+"""The formats that are read: Chat Completions, Responses, Anthropic's Messages, Gemini's contents, Bedrock's Converse,
+Ollama's chat, and dumps of LangChain's messages."""
+
+_FORMATS_WITHOUT_IDS = ("gemini", "ollama")
+"""Formats whose calls need no ids: name and order say which answer belongs to which call."""
 
 End: TypeAlias = tuple[RunStatus, str | None]
 """How a response ended, and why."""
@@ -464,7 +470,7 @@ class _Transcription:
 
     def transcript(self, format: str, end: End) -> Transcript:
         """Return the transcript; the warnings are in the notes, and on every run."""
-        self._warn_of_ids()
+        self._warn_of_ids(format)
         self.notes.warnings.extend(self._warnings)
         outer = [call for call in self.calls if call.scope is self._top]
         for position, call in enumerate(outer):
@@ -542,10 +548,12 @@ class _Transcription:
     def _warn(self, text: str) -> None:
         self._warnings[text] = None
 
-    def _warn_of_ids(self) -> None:
+    def _warn_of_ids(self, format: str) -> None:
         paths_by_id = self._paths_by_id()
-        self.notes.warn_once(paths_by_id.pop(None, []), f"the call has no id; {_BY_ORDER}")
-        self.notes.warn_once(self._answers_without_id, f"the tool message has no id of a call; {_BY_ORDER}")
+        calls_without_id = paths_by_id.pop(None, [])
+        if format not in _FORMATS_WITHOUT_IDS:
+            self.notes.warn_once(calls_without_id, f"the call has no id; {_BY_ORDER}")
+            self.notes.warn_once(self._answers_without_id, f"the tool message has no id of a call; {_BY_ORDER}")
         legacy = "'function_call' is the old form without ids; answers were paired with calls by name and order"
         self.notes.warn_once(self._calls_without_ids, legacy)
         for call_id, paths in paths_by_id.items():

@@ -1,0 +1,47 @@
+"""What Ollama's chat API has apart from OpenAI's, whose messages it takes over; and assembly of its streamed replies.
+
+Arguments are objects and calls may have no ids; a message of role `tool` names its tool in `tool_name`. A stream has
+one response per line, each with the next piece of the text or whole calls; the last one is `done`.
+
+Source: Ollama API documentation, "Generate a chat completion"; `ollama.Message`, `ollama.ChatResponse`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from toolgrade._internal.json import JsonObject
+from toolgrade._internal.message_content import Fields, object_of, parts_of, text_or_empty
+from toolgrade.formats.messages import openai_chat
+from toolgrade.formats.messages.field_readers import Notes
+from toolgrade.formats.messages.message import Entry, NeutralMessage
+
+
+def read_messages(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
+    """Yield the messages; problems go to `notes`."""
+    return openai_chat.read_messages([(path, _with_images(entry)) for path, entry in entries], notes)
+
+
+def _with_images(entry: object) -> object:
+    """Return a message with its `images` (base64 text) as parts of its content."""
+    fields = object_of(entry)
+    images = [{"type": "image", "data": data} for data in parts_of(fields.get("images"))]
+    if not images:
+        return entry
+    return {**fields, "content": [{"type": "text", "text": text_or_empty(fields.get("content"))}, *images]}
+
+
+def assemble(pieces: Sequence[tuple[str, Fields]], path: str, notes: Notes) -> JsonObject:
+    """Return the response of the pieces of one stream."""
+    message: JsonObject = {"role": "assistant"}
+    response: JsonObject = {}
+    ends = sum(piece["done"] is True for _, piece in pieces)
+    notes.check_stream(path, is_several=ends > 1, has_end=ends > 0)
+    for _, piece in pieces:
+        response |= piece
+        for key, value in object_of(piece["message"]).items():
+            if isinstance(value, (list, tuple)):
+                message[key] = [*parts_of(message.get(key)), *value]
+            elif key != "role" and isinstance(value, str):
+                message[key] = text_or_empty(message.get(key)) + value
+    return {**response, "message": message}
