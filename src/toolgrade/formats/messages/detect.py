@@ -202,7 +202,9 @@ def is_piece(value: object) -> bool:
     if format == "ollama":
         return not event["done"]
     if format == "gemini":
-        return not any(first_of(object_of(one), "finishReason", "finish_reason") for one in list_of(event["candidates"]))
+        return not any(
+            first_of(object_of(one), "finishReason", "finish_reason") for one in list_of(event["candidates"])
+        )
     return format is not None or _type_of(event) in SILENT_EVENTS
 
 
@@ -258,7 +260,9 @@ def _gemini_evidence(message: Fields) -> Evidence | None:
     if isinstance(parts, (list, tuple)) and not {"content", "kind"} & message.keys():
         if not any(object_of(part).keys() & {"type", "kind", "part_kind"} for part in parts):
             return Evidence("gemini", "contents of Google's Gemini API ('parts')")
-    return Evidence("gemini", "contents of Google's Gemini API (role 'model')") if message.get("role") == "model" else None
+    return (
+        Evidence("gemini", "contents of Google's Gemini API (role 'model')") if message.get("role") == "model" else None
+    )
 
 
 def _part_evidence(message: Fields) -> Evidence | None:
@@ -327,4 +331,10 @@ def _is_message_item(message: Fields) -> bool:
 
 
 _CHECKS_WITHOUT_ROLE: tuple[_Check, ...] = (_type_evidence, _gemini_evidence, _shape_evidence)
-_CHECKS_WITH_ROLE: tuple[_Check, ...] = (_gemini_evidence, _type_evidence_beside_role, _part_evidence, _key_evidence, _hint)
+_CHECKS_WITH_ROLE: tuple[_Check, ...] = (
+    _gemini_evidence,
+    _type_evidence_beside_role,
+    _part_evidence,
+    _key_evidence,
+    _hint,
+)

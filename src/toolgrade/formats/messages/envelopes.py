@@ -209,7 +209,9 @@ class Envelope:
     def _add_candidates(self, body: Fields, path: str) -> None:
         """Add the answer of Gemini. The history of google-genai has the request, and the calls that the client made."""
         for key in present_keys(body, ("automatic_function_calling_history", "automaticFunctionCallingHistory"))[:1]:
-            self.entries[:] = entries_of(body[key], f"{path.removesuffix('candidates')}{key}", self.notes) or self.entries
+            self.entries[:] = (
+                entries_of(body[key], f"{path.removesuffix('candidates')}{key}", self.notes) or self.entries
+            )
         candidate = self._only_choice(body["candidates"], path)
         if candidate is None:
             return

@@ -86,7 +86,9 @@ def _parts_in(content: Fields, path: str) -> list[tuple[str, JsonObject]]:
     return [(f"{path}.{key}[{index}]", part) for index, part in enumerate(parts) if not part.get("thought")]
 
 
-def _read_model(parts: Sequence[tuple[str, JsonObject]], path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
+def _read_model(
+    parts: Sequence[tuple[str, JsonObject]], path: str, notes: Notes
+) -> Iterator[tuple[str, NeutralMessage]]:
     pieces: _Pieces = []
     answers: list[tuple[str, Answer]] = []
     for place, part in parts:
@@ -102,7 +104,9 @@ def _read_model(parts: Sequence[tuple[str, JsonObject]], path: str, notes: Notes
     yield from answers
 
 
-def _read_user(parts: Sequence[tuple[str, JsonObject]], path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
+def _read_user(
+    parts: Sequence[tuple[str, JsonObject]], path: str, notes: Notes
+) -> Iterator[tuple[str, NeutralMessage]]:
     others: list[JsonObject] = []
     for place, part in parts:
         answer = _answer_in(part)
@@ -125,12 +129,16 @@ def _call_in(part: Fields, path: str, notes: Notes) -> Request | None:
             notes.problem(path, "holds a piece of the arguments of a call; log the response without streamed arguments")
         name = read_name(call, f"{path}.functionCall", notes)
         arguments, error = read_arguments(call.get("args"), path, notes)
-        return Request(name, arguments, read_id(call, "id", path, notes), ToolCallType.FUNCTION, error=error, source=path)
+        return Request(
+            name, arguments, read_id(call, "id", path, notes), ToolCallType.FUNCTION, error=error, source=path
+        )
     for key, name_key in (("executableCode", ""), ("toolCall", "toolType")):
         if key in part:
             call = camel_keys(part[key])
             call_id, name = read_id(call, "id", path, notes), str(to_json_value(call.get(name_key, _CODE))).lower()
-            arguments = call.get("args") if name_key else {name: call[name] for name in ("code", "language") if name in call}
+            arguments = (
+                call.get("args") if name_key else {name: call[name] for name in ("code", "language") if name in call}
+            )
             return Request(name, arguments, call_id, ToolCallType.HOSTED, source=path)
     return None
 

@@ -11,8 +11,9 @@ Source: LangChain reference, `langchain_core.messages` (`AIMessage`, `ToolMessag
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from toolgrade._internal.json import short_repr
 from toolgrade._internal.message_content import Fields, first_of, object_of, parts_of, text_of
@@ -26,6 +27,8 @@ _CLASS_NAME = re.compile(r"^(AI|Human|Tool|Function|System|Chat)Message(?:Chunk)
 _TYPES = frozenset({"ai", "human", "tool", "function", "system", "chat", "remove", "developer"})
 _KIND_OF_ROLE = {"user": "human", "assistant": "ai", "tool": "tool", "system": "system"}
 _USAGE = ("input_tokens", "output_tokens", "total_tokens")
+_TEXT_KEYS = frozenset({"content", "text", "args", "arguments", "name", "partial_json"})
+"""Keys of texts of which each chunk has a piece."""
 _RUN_BY_PROVIDER = frozenset({ToolCallType.HOSTED, ToolCallType.MCP})
 
 
@@ -59,13 +62,7 @@ def _is_message(kind: str, fields: Fields) -> bool:
 
 def read_messages(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
     """Yield the messages; problems go to `notes`."""
-    entries = list(entries)
-    piece_path = _piece_in(entries)
-    if piece_path is not None:
-        expected = "expected whole messages, got pieces of one (AIMessageChunk); log their sum, or the messages of the"
-        notes.problem(piece_path, f"{expected} final state")
-        return
-    for path, message in entries:
+    for path, message in _joined_chunks(entries):
         fields = message_fields(message)
         if fields is None:
             notes.problem(path, f"expected a message of LangChain, got {short_repr(message)}")
@@ -79,17 +76,66 @@ def read_messages(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str,
                 yield path, user
 
 
-def _piece_in(entries: Iterable[Entry]) -> str | None:
-    """Return the path of the first message that continues the one before it: chunks of a stream have the same id."""
-    ids = [_chunk_id(message) for _, message in entries]
-    pairs = zip(entries, ids, [None, *ids], strict=False)
-    return next((path for (path, _), chunk_id, last_id in pairs if chunk_id and chunk_id == last_id), None)
+def _joined_chunks(entries: Iterable[Entry]) -> list[Entry]:
+    """Return the messages, in which the chunks of a streamed one are joined: those of one id, or adjacent ones without.
+
+    A whole message with the id of chunks repeats them, and takes their place.
+    """
+    joined: list[Entry] = []
+    positions: dict[object, int] = {}
+    for path, message in entries:
+        name, fields = _kind_and_fields(object_of(message))
+        is_chunk, key = name == "AIMessageChunk", fields.get("id")
+        if not is_chunk:
+            positions.pop(None, None)
+        position = positions.get(key)
+        if position is None:
+            if is_chunk:
+                positions[key] = len(joined)
+            joined.append((path, message))
+        else:
+            place, before = joined[position]
+            joined[position] = place, _sum_of(_kind_and_fields(object_of(before))[1], fields) if is_chunk else message
+    return joined
 
 
-def _chunk_id(message: object) -> tuple[object] | None:
-    """Return the id of a chunk, in a tuple because chunks may have no id; `None` for any other message."""
-    name, fields = _kind_and_fields(object_of(message))
-    return (fields.get("id"),) if name == "AIMessageChunk" else None
+def _sum_of(first: Fields, second: Fields) -> Fields:
+    """Return the message that two chunks add up to; its calls are read from the pieces of their argument text."""
+    total = {"content": "", **_sum(first, second), "type": "AIMessageChunk"}
+    calls, content = list_of(total.get("tool_call_chunks")), total["content"]
+    if isinstance(content, list):  # streamed arguments of Anthropic's server tools
+        total["content"] = [
+            {**block, "input": block["partial_json"]} if "partial_json" in object_of(block) else block
+            for block in content
+        ]
+    return {**total, "tool_calls": calls, "invalid_tool_calls": []} if calls else total
+
+
+def _sum(first: Any, second: Any, key: str = "") -> Any:  # noqa: ANN401 - JSON values
+    """Return the sum of two values of chunks, as `langchain_core.utils._merge` adds them."""
+    if not first or not second:
+        return first or second
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return {name: _sum(first.get(name), second.get(name), name) for name in {**first, **second}}
+    if key in _TEXT_KEYS and isinstance(first, str) and isinstance(second, str):
+        return first + second
+    if isinstance(first, list) or isinstance(second, list):
+        return _sum_of_lists(parts_of(first), parts_of(second))
+    return first + second if key.endswith("tokens") else first
+
+
+def _sum_of_lists(first: list[Any], second: list[Any]) -> list[Any]:
+    """Return both lists as one; an entry continues the one of its index, unless it has another id."""
+    total = list(first)
+    for entry in second:
+        piece = object_of(entry)
+        index, ids = piece.get("index"), (piece.get("id"), None, "")
+        places = [n for n, one in enumerate(total) if index is not None and object_of(one).get("index") == index]
+        if places and (not piece.get("id") or object_of(total[places[-1]]).get("id") in ids):
+            total[places[-1]] = _sum(total[places[-1]], piece)
+        else:
+            total.append(entry)
+    return total
 
 
 def _read_model(fields: Fields, path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:

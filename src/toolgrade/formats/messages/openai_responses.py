@@ -50,10 +50,11 @@ _ROLES = ("user", "assistant", "system", "developer")
 _UNFINISHED = frozenset({"queued", "in_progress", "searching", "interpreting", "generating", "calling"})
 _FAILED = frozenset({"failed", "incomplete", "cancelled"})
 
-_SILENT = frozenset({"reasoning", "tool_search_call", "tool_search_output", "configuration_update"})
+_SILENT = frozenset({"tool_search_output", "configuration_update"})
 _REFERENCES = frozenset({"item_reference", "compaction", "compaction_trigger"})
 _TOOL_LISTS = frozenset({"mcp_list_tools", "additional_tools"})
-
+_OF_MODEL = frozenset({"reasoning", "tool_search_call"})
+"""Silent items of the model: a response with nothing else is a message without text."""
 _NOT_CALLS = frozenset({"tool_search_call"})
 """Types that end like those of calls, for a search that uses no tool."""
 
@@ -195,6 +196,8 @@ def _read_item(fields: Fields, path: str, notes: Notes) -> str | Request | Neutr
         return _read_message(fields, path, notes)
     if kind in _TOOL_LISTS:
         return OfferedTools(_tools_of(fields, path, notes), all_known=False)
+    if kind in _OF_MODEL:
+        return ""
     if kind not in _SILENT:
         notes.warn(path, _reason_left_out(kind))
     return None

@@ -87,7 +87,7 @@ class _Call:
         """Return whether a piece with the index or the id of this call belongs to it."""
         if call_id and self.id and call_id != self.id:
             return False
-        if not name:
+        if not name or (call_id == self.id and text and text == self.text):  # some servers repeat a whole call
             return True
         if not self.text.strip():  # a name comes before the arguments; only an id tells its pieces from other calls
             return bool(self.id) or name == self.name
@@ -98,7 +98,10 @@ class _Call:
         self.name = (
             name if name.startswith(self.name) else self.name + name
         )  # whole or growing in each piece, or a part
-        self.text += text
+        if not name and self.text == "{}" and text.strip():
+            self.text = ""  # a placeholder, which some servers send with the name
+        is_repeated = bool(call_id and name and self.text) and text.startswith(self.text)  # they send all so far
+        self.text = text if is_repeated else self.text + text
 
     def assembled(self) -> JsonObject:
         argument_key = "input" if self.key == "custom" else "arguments"
@@ -181,8 +184,14 @@ def _chat_response(events: Sequence[tuple[str, Fields]], path: str, notes: Notes
             choice = choices.setdefault(str(piece.get("index", 0)), _Choice())
             # Some servers end each call of a response with a reason.
             is_several |= choice.add(piece, place, notes) and len(ids) != 1
-    notes.check_stream(path, is_several=is_several, has_end=all(choice.finish_reason for choice in choices.values()))
+    # Some servers end with the tokens, without a reason.
+    has_end = all(choice.finish_reason for choice in choices.values()) or _ends_with_usage([e for _, e in events])
+    notes.check_stream(path, is_several=is_several, has_end=has_end)
     return {**body, "choices": [choice.assembled() for choice in choices.values()]}
+
+
+def _ends_with_usage(events: Sequence[Fields]) -> bool:
+    return bool(events[-1].get("usage")) and not any(event.get("usage") for event in events[:-1])
 
 
 # Responses

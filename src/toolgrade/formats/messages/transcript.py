@@ -268,6 +268,7 @@ class _Transcription:
         self._round_is_over = False
         self._answers_to_pair: list[tuple[Answer, str]] = []
         """Answers without an id since the last message of the user or the model."""
+        self._has_answers = False
         self._answers_without_id: list[str] = []
         self._calls_without_ids: list[str] = []
         """Paths of calls in the form without ids."""
@@ -441,7 +442,7 @@ class _Transcription:
             self._approvals.discard(answer.call_id)
             if answer.approved:
                 return
-        self._round_is_over = True
+        self._round_is_over = self._has_answers = True
         call = self._open.call_of(answer.call_id, answer.name)
         # What a provider ran is no answer to a call that the agent runs, even if that has no id.
         if call is None or (answer.ran and call.type is _FUNCTION and call.request.id != answer.call_id):
@@ -551,7 +552,9 @@ class _Transcription:
     def _warn_of_ids(self, format: str) -> None:
         paths_by_id = self._paths_by_id()
         calls_without_id = paths_by_id.pop(None, [])
-        if format not in _FORMATS_WITHOUT_IDS:
+        if not self._has_answers:  # nothing was paired by order
+            self._calls_without_ids.clear()
+        elif format not in _FORMATS_WITHOUT_IDS:
             self.notes.warn_once(calls_without_id, f"the call has no id; {_BY_ORDER}")
             self.notes.warn_once(self._answers_without_id, f"the tool message has no id of a call; {_BY_ORDER}")
         legacy = "'function_call' is the old form without ids; answers were paired with calls by name and order"
