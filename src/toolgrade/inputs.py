@@ -38,8 +38,8 @@ from toolgrade.dataset import (
     without_schema,
 )
 from toolgrade.errors import BadLineWarning, InvalidDataError, Problem, ToolgradeWarning
-from toolgrade.formats.messages.detect import is_piece, stream_of
 from toolgrade.formats.document_kind import is_one_conversation, kind_of
+from toolgrade.formats.messages.detect import is_piece, stream_of
 from toolgrade.formats.records import case_from_record, looks_like_record
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def read_entries(source: Source, how: Reading) -> Iterator[Entry]:
 
 def _kind_of(value: object, how: Reading) -> str:
     if how.format == "auto":
-        return kind_of(value)
+        return "message" if is_piece(value) else kind_of(value)
     from toolgrade.formats.traces.read import TRACE_FORMATS  # noqa: PLC0415 - not loaded for cases
 
     return "trace" if how.format in TRACE_FORMATS else "messages"

@@ -36,8 +36,6 @@ def kind_of(value: object) -> Kind:
 
 def _kind_of_object(value: Mapping[str, Any]) -> Kind:
     keys = value.keys() - {"$schema"}
-    if is_piece(value):
-        return "message"
     if RESULTS_MARK in keys or {"metrics", "cases"} <= keys:
         return "results"
     if looks_like_record(value) or keys & _CASE_KEYS or keys <= LLMTestCase.model_fields.keys():
@@ -78,7 +76,7 @@ def _is_piece(entry: object) -> bool:
     if not isinstance(entry, Mapping) or kind_of(entry) in {"case", "results"} or "stop_reason" in entry:
         return False
     keys = entry.keys()
-    return bool(keys & {"role", "type"}) or kind_of(entry) == "message"
+    return bool(keys & {"role", "type"}) or kind_of(entry) == "message" or is_piece(entry)
 
 
 def _is_trace(value: object) -> bool:

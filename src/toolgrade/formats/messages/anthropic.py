@@ -31,7 +31,7 @@ from toolgrade.formats.messages.message import (
     Entry,
     ModelMessage,
     NeutralMessage,
-    append_text,
+    append_part,
     read_user_input,
 )
 
@@ -47,39 +47,40 @@ _SILENT_BLOCKS = frozenset({"container_upload", "compaction", "mcp_tool_listing"
 """Blocks of the assistant that are neither text nor calls."""
 
 
-def read_messages(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
-    """Yield the messages; problems go to `notes`."""
+def read_messages(entries: Iterable[Entry], notes: Notes, key: str = "content") -> Iterator[tuple[str, NeutralMessage]]:
+    """Yield the messages, whose blocks are under a key; problems go to `notes`."""
     for path, message in entries:
         fields = read_object(message, path, notes, "a message (an object with a role)")
         if fields is None:
             continue
-        role, content = read_role(fields, _ROLES, path, notes), parts_of(fields.get("content"))
+        role = read_role(fields, _ROLES, path, notes)
+        blocks = [(f"{path}.{key}[{index}]", block) for index, block in enumerate(parts_of(fields.get(key)))]
         if role == "assistant":
-            yield from _read_assistant(content, path, notes)
+            yield from _read_assistant(blocks, path, notes)
         elif role == "user":
-            yield from _read_user(content, path, notes)
+            yield from _read_user(blocks, path, notes)
 
 
-def _read_assistant(blocks: list[object], path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
+def _read_assistant(blocks: list[Entry], path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
     parts: list[str | Request] = []
     answers: list[tuple[str, Answer]] = []
-    for index, block in enumerate(blocks):
-        place, kind = f"{path}.content[{index}]", str(part_type(block))
+    for place, block in blocks:
+        kind = str(part_type(block))
         if kind.endswith("tool_use"):
             parts.append(_read_call(object_of(block), place, notes))
         elif kind.endswith("tool_result"):
             answers.append((place, _read_answer(object_of(block), place, notes)))
             parts.append("")  # so that a text after the result does not continue the one before it
         elif kind not in _SILENT_BLOCKS:
-            append_text(parts, read_text([block], place, notes) or "")
+            append_part(parts, read_text([block], place, notes) or "")
     yield path, ModelMessage(parts)
     yield from answers
 
 
-def _read_user(blocks: list[object], path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
+def _read_user(blocks: list[Entry], path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
     others: list[object] = []
-    for index, block in enumerate(blocks):
-        place, kind = f"{path}.content[{index}]", str(part_type(block))
+    for place, block in blocks:
+        kind = str(part_type(block))
         if kind.endswith("tool_result"):
             yield place, _read_answer(object_of(block), place, notes)
         elif kind.endswith("tool_use"):
@@ -107,10 +108,12 @@ def _read_answer(fields: Fields, path: str, notes: Notes) -> Answer:
     call_id = read_id(fields, "tool_use_id", path, notes)
     content = fields.get("content")
     ran = fields.get("type") != "tool_result"  # Anthropic ran the tool itself
+    name, failed = text_of(fields.get("name")), fields.get("is_error") is True
+    if "output" in fields:  # a value, of Gemini or Bedrock
+        return Answer(call_id, name, fields["output"], failed=failed, ran=ran)
     error = object_of(content)
     if str(error.get("type")).endswith("_error"):
         code = error.get("error_message") or error.get("error_code")
         return Answer(call_id, None, error, failed=True, error=None if code is None else str(code), ran=ran)
     output = "" if content is None else plain(output_of(content))
-    failed = fields.get("is_error") is True
-    return Answer(call_id, None, output, failed=failed, error=None if output else "failed", ran=ran)
+    return Answer(call_id, name, output, failed=failed, error=None if output else "failed", ran=ran)

@@ -41,12 +41,9 @@ _AMBIGUOUS_LANGCHAIN_TYPES = frozenset({"tool", "system", "function", "remove", 
 _BEDROCK_BLOCKS = frozenset({"toolUse", "toolResult", "reasoningContent", "citationsContent", "guardContent"})
 _OLLAMA_KEYS = frozenset({"tool_name", "thinking", "done"})
 
-_ANTHROPIC_EVENTS = frozenset(
-    {
-        *("message_start", "message_delta", "message_stop"),
-        *("content_block_start", "content_block_delta", "content_block_stop"),
-    }
-)
+_ANTHROPIC_EVENT = re.compile("(message|content_block)_(start|delta|stop)")
+RESPONSES_END = re.compile(r"response\.(completed|failed|incomplete|cancelled)")
+"""The type of the last event of a stream of the Responses API, which has the whole response."""
 _BEDROCK_EVENT = re.compile("(message|contentBlock)(Start|Delta|Stop)|metadata|[a-zA-Z]+Exception")
 """The only key of an event of `ConverseStream`."""
 SILENT_EVENTS = frozenset({"ping", "keepalive"})
@@ -104,7 +101,7 @@ Hint: TypeAlias = "tuple[FormatName, str, str]"
 def detect_format(entries: Sequence[Entry], hints: Sequence[Hint], notes: Notes) -> FormatName:
     """Return the one format of all messages; evidence for another format, or for two, is a problem."""
     if not hints and all(can_only_be_chat(entry) for _, entry in entries):
-        return _chat_format(entries)  # nearly always
+        return chat_format(entries)  # nearly always
     conclusive: dict[FormatName, tuple[str, str]] = {}
     possible: list[FormatName] = []
     for name, path, phrase in hints:
@@ -124,10 +121,10 @@ def detect_format(entries: Sequence[Entry], hints: Sequence[Hint], notes: Notes)
         (first, one), (second, other) = list(conclusive.values())[:2]
         notes.problem(second, f"looks like {other}, but {first} like {one}; one list has one format")
     formats: list[FormatName] = [*conclusive, *possible, "openai-chat"]
-    return _chat_format(entries) if formats[0] == "openai-chat" else formats[0]
+    return chat_format(entries) if formats[0] == "openai-chat" else formats[0]
 
 
-def _chat_format(entries: Iterable[Entry]) -> FormatName:
+def chat_format(entries: Iterable[Entry]) -> FormatName:
     """Return the format of messages in OpenAI's form, which Ollama took over."""
     return "ollama" if any(_is_of_ollama(object_of(entry)) for _, entry in entries) else "openai-chat"
 
@@ -136,9 +133,8 @@ def _is_of_ollama(message: Fields) -> bool:
     """Return whether a message of a chat can only be one of Ollama: its calls have objects as arguments, and no ids."""
     if not _OLLAMA_KEYS.isdisjoint(message) and any(message.get(key) is not None for key in _OLLAMA_KEYS):
         return True
-    calls = [object_of(call) for call in list_of(message.get("tool_calls"))]
-    bodies = [object_of(call.get("function")) for call in calls if call.get("id") is None]
-    return bool(calls) and len(bodies) == len(calls) and all(type(body.get("arguments")) is dict for body in bodies)
+    call = object_of(next(iter(list_of(message.get("tool_calls"))), None))
+    return call.get("id") is None and type(object_of(call.get("function")).get("arguments")) is dict
 
 
 def entries_in_format(format: FormatName, entries: Iterable[Entry], notes: Notes) -> list[Entry]:
@@ -184,7 +180,7 @@ def stream_of(event: Fields) -> FormatName | None:
     # Azure's chunks with the results of its filter have the object "".
     if event.get("object") == "chat.completion.chunk" or (event.get("object") == "" and "choices" in event):
         return "openai-chat"
-    if kind in _ANTHROPIC_EVENTS:
+    if _ANTHROPIC_EVENT.fullmatch(kind):
         return "anthropic"
     if kind.startswith("response."):
         return "openai-responses"
@@ -198,14 +194,16 @@ def stream_of(event: Fields) -> FormatName | None:
 def is_piece(value: object) -> bool:
     """Return whether a value is a piece of a streamed response, and not a whole one."""
     event = object_of(value)
-    format = stream_of(event)
-    if format == "ollama":
+    stream = stream_of(event)
+    if stream == "openai-responses":
+        return RESPONSES_END.fullmatch(_type_of(event)) is None
+    if stream == "ollama":
         return not event["done"]
-    if format == "gemini":
+    if stream == "gemini":
         return not any(
             first_of(object_of(one), "finishReason", "finish_reason") for one in list_of(event["candidates"])
         )
-    return format is not None or _type_of(event) in SILENT_EVENTS
+    return stream is not None or _type_of(event) in SILENT_EVENTS
 
 
 def _type_evidence(message: Fields) -> Evidence | None:
@@ -213,14 +211,14 @@ def _type_evidence(message: Fields) -> Evidence | None:
     kind = _type_of(message)
     if "lc" in message or _is_langchain_type(kind, message):
         return _LANGCHAIN
-    return _item_evidence(kind, _ITEM_TYPES)
+    return _item_evidence(kind, _ITEM_TYPES) or _gemini_evidence(message)
 
 
 def _type_evidence_beside_role(message: Fields) -> Evidence | None:
     """Return the evidence in the type of a message, which counts only where no other message has it."""
     if "lc" in message:
         return _LANGCHAIN
-    return _item_evidence(_type_of(message), {"additional_tools"})
+    return _item_evidence(_type_of(message), {"additional_tools"}) or _gemini_evidence(message)
 
 
 def _type_of(value: object) -> str:
@@ -255,13 +253,14 @@ def _shape_evidence(message: Fields) -> Evidence | None:
 
 
 def _gemini_evidence(message: Fields) -> Evidence | None:
-    """Return the evidence in `parts`; those of other formats have a type."""
+    """Return the evidence in the role `model`, or in `parts` without a type, which those of other formats have."""
     parts = message.get("parts")
-    if isinstance(parts, (list, tuple)) and not {"content", "kind"} & message.keys():
-        if not any(object_of(part).keys() & {"type", "kind", "part_kind"} for part in parts):
-            return Evidence("gemini", "contents of Google's Gemini API ('parts')")
+    is_content = isinstance(parts, (list, tuple)) and message.keys().isdisjoint(("content", "kind"))
+    is_content = is_content and not any(
+        object_of(part).keys() & {"type", "kind", "part_kind"} for part in list_of(parts)
+    )
     return (
-        Evidence("gemini", "contents of Google's Gemini API (role 'model')") if message.get("role") == "model" else None
+        Evidence("gemini", "contents of Google's Gemini API") if is_content or message.get("role") == "model" else None
     )
 
 
@@ -330,11 +329,5 @@ def _is_message_item(message: Fields) -> bool:
     return message.get("type") == "message" and "stop_reason" not in message
 
 
-_CHECKS_WITHOUT_ROLE: tuple[_Check, ...] = (_type_evidence, _gemini_evidence, _shape_evidence)
-_CHECKS_WITH_ROLE: tuple[_Check, ...] = (
-    _gemini_evidence,
-    _type_evidence_beside_role,
-    _part_evidence,
-    _key_evidence,
-    _hint,
-)
+_CHECKS_WITHOUT_ROLE: tuple[_Check, ...] = (_type_evidence, _shape_evidence)
+_CHECKS_WITH_ROLE: tuple[_Check, ...] = (_type_evidence_beside_role, _part_evidence, _key_evidence, _hint)

@@ -20,66 +20,47 @@ from toolgrade._internal.message_content import (
     text_of,
     text_or_empty,
 )
-from toolgrade.calls import ToolCallType
-from toolgrade.capture import Request
 from toolgrade.cases import RunStatus
 from toolgrade.formats.messages.detect import Hint, evidence_of
 from toolgrade.formats.messages.field_readers import Notes, present_keys, read_list, read_object
 from toolgrade.formats.messages.gemini import camel_keys
-from toolgrade.formats.messages.message import Entry, ModelMessage, entries_of
+from toolgrade.formats.messages.message import Entry, entries_of
 from toolgrade.formats.messages.stream_assembly import assemble_response
 
 if TYPE_CHECKING:
     from toolgrade.formats.messages.transcript import FormatName
 
 _TOKENS = {
-    "prompt_tokens": "input_tokens",
-    "input_tokens": "input_tokens",
-    "completion_tokens": "output_tokens",
-    "output_tokens": "output_tokens",
-    "total_tokens": "total_tokens",
-    "inputTokens": "input_tokens",
-    "outputTokens": "output_tokens",
-    "totalTokens": "total_tokens",
-    "promptTokenCount": "input_tokens",
-    "candidatesTokenCount": "output_tokens",
-    "totalTokenCount": "total_tokens",
-    "prompt_eval_count": "input_tokens",
-    "eval_count": "output_tokens",
+    "input_tokens": ("prompt_tokens", "input_tokens", "inputTokens", "promptTokenCount", "prompt_eval_count"),
+    "output_tokens": ("completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount", "eval_count"),
+    "total_tokens": ("total_tokens", "totalTokens", "totalTokenCount"),
 }
 
 _REQUEST_KEYS = ("messages", "input", "contents")
+_HISTORY_KEYS = ("automatic_function_calling_history", "automaticFunctionCallingHistory")
+"""Keys of what google-genai sent in all for one response: the contents of the request, and the calls that it made."""
 _RESPONSE_KEYS = ("choices", "output", "response", "candidates")
-_OTHER_RESPONSE_KEYS = ("message", "promptFeedback", "prompt_feedback")
+_OTHER_RESPONSE_KEYS = ("message", "promptFeedback")
 """Keys of a response, if their value is an object and it has none of the others."""
-_GEMINI_KEYS = frozenset({"contents", "candidates", "prompt_feedback"})
-_CALL_PARTS = ("toolUse", "functionCall", "function_call")
-"""Keys of content parts of Bedrock and Gemini that are calls."""
 _HINTS: dict[str, tuple[FormatName, str]] = {
     "choices": ("openai-chat", "a response of OpenAI's Chat Completions API"),
     "contents": ("gemini", "a request of Google's Gemini API"),
-    "candidates": ("gemini", "a response of Google's Gemini API"),
-    "promptFeedback": ("gemini", "a response of Google's Gemini API"),
-    "stopReason": ("bedrock", "a response of Amazon Bedrock's Converse API"),
 }
 """Keys of bodies that are evidence for a format."""
 
 _CONTENT_KEYS = ("role", "content", "parts", "tool_calls", "function_call")
 """Keys with the content of a message; others differ between a request and the response that it repeats."""
 
-_EARLY_ENDS = frozenset(
-    {
-        *("length", "content_filter", "max_tokens", "model_context_window_exceeded", "pause_turn"),
-        *("guardrail_intervened", "content_filtered", "malformed_model_output", "malformed_tool_use"),
-    }
+_EARLY_ENDS = re.compile(
+    "length|content_filter(ed)?|max_tokens|model_context_window_exceeded|pause_turn|guardrail_intervened|"
+    "malformed_model_output|malformed_tool_use"
 )
 """Reasons for which a response stops before its end."""
 
-_LOST_CALL = re.compile("MALFORMED_FUNCTION_CALL|UNEXPECTED_TOOL_CALL|malformed_tool_use")
-"""Reasons of Gemini and Bedrock: the model called a tool in a form that the API could not read, and dropped."""
-
-_NAME_OF_LOST_CALL = re.compile(r"default_api[.:](\w+)")
-"""The name of the tool in Gemini's `finishMessage`, which quotes the model."""
+_CALL_PARTS = ("toolUse", "functionCall", "function_call")
+"""Keys of content parts that are calls."""
+_LOST_CALLS = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "malformed_tool_use")
+"""Reasons of Gemini and Bedrock: the model wrote a call that the API could not read, and left out."""
 
 _CALL_REASON = re.compile(r"(?:^|[ ._-])(?:tool|function)[ _-]?(?:call|use)s?$", re.IGNORECASE)
 """Reasons for which a response ends so that tools are called; servers spell `tool_calls` in their own ways."""
@@ -91,7 +72,7 @@ class Envelope:
 
     `entries` are the messages or items in their order, `hints` the formats that the form of the value is evidence for,
     `tools` the offered tools as they were recorded, `usage` the model and the tokens of each response, and `end` the
-    status and the error of the last response. `lost` are calls that the API dropped.
+    status and the error of the last response.
     """
 
     notes: Notes
@@ -100,7 +81,6 @@ class Envelope:
     tools: list[object] = field(default_factory=list)
     usage: list[tuple[str | None, dict[str, int]]] = field(default_factory=list)
     end: tuple[RunStatus, str | None] = (RunStatus.OK, None)
-    lost: list[tuple[str, ModelMessage]] = field(default_factory=list)
 
     def add(self, value: object, path: str) -> None:
         """Add a list of messages or streamed events, a message, a request, a response, or a pair of the two."""
@@ -132,17 +112,17 @@ class Envelope:
         self.entries.append((path, fields))
         if "stop_reason" in fields:
             self.hints.append(("anthropic", path, "a response of Anthropic's Messages API"))
-            self._set_end(fields["stop_reason"], fields, path)
+            self._set_end(fields["stop_reason"], path)
             self._add_usage(fields)
 
     def _add_body(self, fields: Fields, path: str) -> None:
         """Add the body of a request, of a response, or of both in one object."""
-        if not _GEMINI_KEYS.isdisjoint(fields):
-            fields = {**fields, **camel_keys(fields)}
+        if not fields.keys().isdisjoint(("contents", "candidates", "prompt_feedback")):
+            fields = {**camel_keys(fields), **fields}  # google-genai's are in snake_case
         keys = self._content_keys(fields, path)
         if not keys:
             return
-        self.hints += [(name, f"{path}.{key}", text) for key, (name, text) in _HINTS.items() if key in fields]
+        self.hints += [(_HINTS[key][0], f"{path}.{key}", _HINTS[key][1]) for key in keys if key in _HINTS]
         self._add_tools(fields, path)
         for key in present_keys(fields, ("toolConfig", "config")):  # of Bedrock, and of google-genai
             self._add_tools(object_of(fields[key]), f"{path}.{key}")
@@ -151,7 +131,7 @@ class Envelope:
             self.notes.warn(f"{path}.previous_response_id", message)
         for key in keys:
             before = len(self.entries)
-            self._add_content(key, fields, path)
+            self._add_content(key, fields[key], f"{path}.{key}")
             self._drop_repeated(before)
         self._add_end(fields, path)
         if keys[-1] not in _REQUEST_KEYS:
@@ -162,16 +142,17 @@ class Envelope:
         if fields.get("object") == "response":
             self.hints.append(("openai-responses", path, "a response of OpenAI's Responses API"))
             self._set_response_end(fields)
-        elif "stopReason" in fields and self.entries:
-            self._set_end(fields["stopReason"], object_of(self.entries[-1][1]), path, "")
-        elif "done" in fields and self.entries:
+        elif self.entries and ({"output", "stopReason"} <= fields.keys() or {"message", "done"} <= fields.keys()):
+            if "stopReason" in fields:
+                self.hints.append(("bedrock", path, "a response of Amazon Bedrock's Converse API"))
             place, message = self.entries[-1]
-            self.entries[-1] = place, {**object_of(message), "done": fields["done"]}  # only Ollama's has it
-            self._set_end(fields.get("done_reason"), object_of(message), path)
+            self.entries[-1] = place, {**object_of(message), "done": fields.get("done")}  # which marks Ollama's
+            self._set_end(first_of(fields, "stopReason", "done_reason"), place)
 
     def _content_keys(self, fields: Fields, path: str) -> list[str]:
         """Return the keys of a body with messages, that of the request first; none, with a problem, if unclear."""
-        requests, responses = present_keys(fields, _REQUEST_KEYS), present_keys(fields, _RESPONSE_KEYS)
+        requests = [key for key in _HISTORY_KEYS if fields.get(key)][:1] or present_keys(fields, _REQUEST_KEYS)
+        responses = present_keys(fields, _RESPONSE_KEYS)
         responses = responses or [key for key in _OTHER_RESPONSE_KEYS if as_object(fields.get(key))][:1]
         for keys in (requests, responses):
             if len(keys) > 1:
@@ -182,14 +163,13 @@ class Envelope:
             self.notes.problem(path, _missing_content(fields))
         return requests + responses
 
-    def _add_content(self, key: str, body: Fields, path: str) -> None:
+    def _add_content(self, key: str, value: object, path: str) -> None:
         """Add the value under a key of a body."""
-        value, path = body[key], f"{path}.{key}"
-        if key == "choices":
+        if key in _HISTORY_KEYS:
+            self.entries.clear()  # it repeats the request
+        if key in ("choices", "candidates"):
             self._add_choices(value, path)
-        elif key == "candidates":
-            self._add_candidates(body, path)
-        elif key == "promptFeedback":
+        elif key == "promptFeedback":  # Gemini did not answer
             self.entries.append((path, {"role": "model", "parts": []}))
             self.end = RunStatus.STOPPED, str(to_json_value(camel_keys(value).get("blockReason")))
         elif isinstance(value, str):
@@ -197,44 +177,32 @@ class Envelope:
         else:
             self.add(value, path)
 
-    def _only_choice(self, choices: object, path: str) -> Fields | None:
-        """Return the only one of several alternatives; `None`, with a problem, if there are more or none."""
-        if not isinstance(choices, (list, tuple)) or len(choices) != 1:
-            number = f"{len(choices)} choices" if isinstance(choices, (list, tuple)) else short_repr(choices)
-            reason = "choices are alternatives; give the messages of the one that was continued"
-            self.notes.problem(path, f"expected one choice, got {number}: {reason}")
-            return None
-        return object_of(choices[0])
-
-    def _add_candidates(self, body: Fields, path: str) -> None:
-        """Add the answer of Gemini. The history of google-genai has the request, and the calls that the client made."""
-        for key in present_keys(body, ("automatic_function_calling_history", "automaticFunctionCallingHistory"))[:1]:
-            self.entries[:] = (
-                entries_of(body[key], f"{path.removesuffix('candidates')}{key}", self.notes) or self.entries
-            )
-        candidate = self._only_choice(body["candidates"], path)
-        if candidate is None:
-            return
-        place, fields = f"{path}[0].content", camel_keys(candidate)
-        content = {**object_of(fields.get("content")), "role": "model"}
-        self.entries.append((place, content))
-        reason = to_json_value(fields.get("finishReason"))  # the client's is an enumeration
-        self._set_end(reason, content, place, text_or_empty(fields.get("finishMessage")))
+    def _add_candidate(self, fields: Fields, path: str) -> None:
+        """Add the answer of Gemini."""
+        content, reason = object_of(fields.get("content")), to_json_value(fields.get("finishReason"))
+        self.entries.append((path, {"parts": [], **content, "role": "model"}))
+        self._set_end(reason, path, text_or_empty(fields.get("finishMessage")))
         if reason not in (None, "STOP", "FINISH_REASON_UNSPECIFIED"):
             self.end = RunStatus.STOPPED, str(reason)
 
     def _add_choices(self, choices: object, path: str) -> None:
-        choice = self._only_choice(choices, path)
-        if choice is None:
+        if not isinstance(choices, (list, tuple)) or len(choices) != 1:
+            number = f"{len(choices)} choices" if isinstance(choices, (list, tuple)) else short_repr(choices)
+            reason = "choices are alternatives; give the messages of the one that was continued"
+            self.notes.problem(path, f"expected one choice, got {number}: {reason}")
+            return
+        choice = object_of(choices[0])
+        if path.endswith("candidates"):
+            self._add_candidate(camel_keys(choice), f"{path}[0].content")
             return
         if "message" not in choice:
             remedy = (
                 "; it is a piece of a stream: log the response that the client assembles" if "delta" in choice else ""
             )
-            self.notes.problem(f"{path}[0]", f"expected a choice with a message, got {short_repr(choice)}{remedy}")
+            self.notes.problem(f"{path}[0]", f"expected a choice with a message, got {short_repr(choices[0])}{remedy}")
             return
         self.entries.append((f"{path}[0].message", choice["message"]))
-        self._set_end(choice.get("finish_reason"), object_of(choice["message"]), f"{path}[0].message")
+        self._set_end(choice.get("finish_reason"), f"{path}[0].message")
 
     def _drop_repeated(self, before: int) -> None:
         """Drop the messages from a position on, if those just before it are the same: they would count twice.
@@ -255,20 +223,21 @@ class Envelope:
 
     def _add_usage(self, fields: Fields) -> None:
         usage = object_of(fields.get("usage")) or camel_keys(fields.get("usageMetadata")) or fields  # Ollama's
-        counts = {name: usage[key] for key, name in _TOKENS.items() if type(usage.get(key)) is int}
-        if type(usage.get("thoughtsTokenCount")) is int:  # Gemini counts them apart
-            counts["output_tokens"] = counts.get("output_tokens", 0) + usage["thoughtsTokenCount"]
+        numbers = {name: [usage[key] for key in keys if type(usage.get(key)) is int] for name, keys in _TOKENS.items()}
+        counts = {name: of_name[0] for name, of_name in numbers.items() if of_name}
         self.usage.append((text_of(first_of(fields, "model", "modelVersion", "modelId")), counts))
 
-    def _set_end(self, reason: object, message: Fields, path: str, lost_text: str | None = None) -> None:
+    def _set_end(self, reason: object, path: str, details: str = "") -> None:
+        """Set how the response ended whose message was added last."""
+        place, message = self.entries[-1][0], object_of(self.entries[-1][1])
         text, has_calls = text_or_empty(reason), _has_calls(message)
-        if lost_text is not None and _LOST_CALL.fullmatch(text) and not has_calls:
-            name = "".join(_NAME_OF_LOST_CALL.findall(lost_text)[:1])
-            call = Request(name, lost_text or text, None, ToolCallType.FUNCTION, error=text, source=path)
-            self.lost.append((path, ModelMessage([call])))
+        if text in _LOST_CALLS and not has_calls and not message.keys().isdisjoint(("parts", "done")):
+            key, part = ("parts", "functionCall") if "parts" in message else ("content", "toolUse")
+            call = {"name": "(unnamed)", "args": details or text, "input": text}
+            self.entries[-1] = place, {**message, key: [*parts_of(message.get(key)), {part: call}]}
         elif _CALL_REASON.search(text) and text != "TOO_MANY_TOOL_CALLS" and not has_calls:
             self.notes.warn(path, f"the response ended with {reason!r} and has no call; at least one call is missing")
-        self.end = (RunStatus.STOPPED, str(reason)) if text_of(reason) in _EARLY_ENDS else (RunStatus.OK, None)
+        self.end = (RunStatus.STOPPED, str(reason)) if _EARLY_ENDS.fullmatch(text) else (RunStatus.OK, None)
 
     def _set_response_end(self, fields: Fields) -> None:
         status, error = fields.get("status"), object_of(fields.get("error"))

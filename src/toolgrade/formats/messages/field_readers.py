@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolgrade._internal.json import parse_json, parse_json_value, short_repr, to_json_value
-from toolgrade._internal.message_content import Fields, as_object, part_text, part_type
+from toolgrade._internal.message_content import Fields, as_object, object_of, part_text, part_type, parts_of
 from toolgrade.capture.input_parts import image_parts, read_image
 from toolgrade.errors import InvalidDataError, Problem
 from toolgrade.matching.json_compare import ABSENT
+
+_GROWING_TEXTS = frozenset({"content", "text", "thinking", "args", "name", "partial_json"})
+"""Keys of texts of which each piece of a stream has a part."""
 
 _SILENT_PARTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 """Types of content parts that are not part of the message's text."""
@@ -85,6 +88,32 @@ def decoded(value: object) -> Any:  # noqa: ANN401 - a JSON value
         return parse_json(value, unique_keys=False)
     except InvalidDataError:
         return value
+
+
+def sum_of(first: Any, second: Any, key: str = "") -> Any:  # noqa: ANN401 - JSON values
+    """Return the sum of two pieces of a streamed value: texts and lists are joined, tokens added, others replaced.
+
+    An entry of a list continues the one of its index, unless it has another id.
+    """
+    if not first or not second:
+        return first or second
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return {name: sum_of(first.get(name), second.get(name), name) for name in {**first, **second}}
+    if (key in _GROWING_TEXTS and type(first) is type(second) is str) or key.endswith("_tokens"):
+        return first + second
+    if not isinstance(first, list) and not isinstance(second, list):
+        return first if key == "type" else second
+    total = [*parts_of(first)]
+    for entry in parts_of(second):
+        piece = object_of(entry)
+        place = next((n for n, one in enumerate(total) if _continues(piece, object_of(one))), len(total))
+        total[place:] = [sum_of(total[place], piece), *total[place + 1 :]] if place < len(total) else [entry]
+    return total
+
+
+def _continues(piece: Fields, entry: Fields) -> bool:
+    is_same = piece.get("index") is not None and piece.get("index") == entry.get("index")
+    return is_same and (not piece.get("id") or not entry.get("id") or piece["id"] == entry["id"])
 
 
 def plain(value: object) -> Any:  # noqa: ANN401 - a JSON value

@@ -11,24 +11,21 @@ Source: LangChain reference, `langchain_core.messages` (`AIMessage`, `ToolMessag
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from toolgrade._internal.json import short_repr
 from toolgrade._internal.message_content import Fields, first_of, object_of, parts_of, text_of
 from toolgrade.calls import ToolCallType
 from toolgrade.capture import Request
 from toolgrade.formats.messages.content_parts import call_of, piece_of
-from toolgrade.formats.messages.field_readers import Notes, list_of, output_or_absent, read_id
+from toolgrade.formats.messages.field_readers import Notes, list_of, output_or_absent, read_id, sum_of
 from toolgrade.formats.messages.message import Answer, Entry, ModelMessage, NeutralMessage, read_user_input
 
 _CLASS_NAME = re.compile(r"^(AI|Human|Tool|Function|System|Chat)Message(?:Chunk)?$")
 _TYPES = frozenset({"ai", "human", "tool", "function", "system", "chat", "remove", "developer"})
 _KIND_OF_ROLE = {"user": "human", "assistant": "ai", "tool": "tool", "system": "system"}
 _USAGE = ("input_tokens", "output_tokens", "total_tokens")
-_TEXT_KEYS = frozenset({"content", "text", "args", "arguments", "name", "partial_json"})
-"""Keys of texts of which each chunk has a piece."""
 _RUN_BY_PROVIDER = frozenset({ToolCallType.HOSTED, ToolCallType.MCP})
 
 
@@ -101,41 +98,14 @@ def _joined_chunks(entries: Iterable[Entry]) -> list[Entry]:
 
 def _sum_of(first: Fields, second: Fields) -> Fields:
     """Return the message that two chunks add up to; its calls are read from the pieces of their argument text."""
-    total = {"content": "", **_sum(first, second), "type": "AIMessageChunk"}
-    calls, content = list_of(total.get("tool_call_chunks")), total["content"]
-    if isinstance(content, list):  # streamed arguments of Anthropic's server tools
+    total = {"content": "", **sum_of(first, second), "type": "AIMessageChunk"}
+    calls = list_of(total.get("tool_call_chunks"))
+    if isinstance(total["content"], list):  # the arguments of Anthropic's server tools
         total["content"] = [
-            {**block, "input": block["partial_json"]} if "partial_json" in object_of(block) else block
-            for block in content
+            {**object_of(one), "input": one["partial_json"]} if "partial_json" in object_of(one) else one
+            for one in total["content"]
         ]
     return {**total, "tool_calls": calls, "invalid_tool_calls": []} if calls else total
-
-
-def _sum(first: Any, second: Any, key: str = "") -> Any:  # noqa: ANN401 - JSON values
-    """Return the sum of two values of chunks, as `langchain_core.utils._merge` adds them."""
-    if not first or not second:
-        return first or second
-    if isinstance(first, Mapping) and isinstance(second, Mapping):
-        return {name: _sum(first.get(name), second.get(name), name) for name in {**first, **second}}
-    if key in _TEXT_KEYS and isinstance(first, str) and isinstance(second, str):
-        return first + second
-    if isinstance(first, list) or isinstance(second, list):
-        return _sum_of_lists(parts_of(first), parts_of(second))
-    return first + second if key.endswith("tokens") else first
-
-
-def _sum_of_lists(first: list[Any], second: list[Any]) -> list[Any]:
-    """Return both lists as one; an entry continues the one of its index, unless it has another id."""
-    total = list(first)
-    for entry in second:
-        piece = object_of(entry)
-        index, ids = piece.get("index"), (piece.get("id"), None, "")
-        places = [n for n, one in enumerate(total) if index is not None and object_of(one).get("index") == index]
-        if places and (not piece.get("id") or object_of(total[places[-1]]).get("id") in ids):
-            total[places[-1]] = _sum(total[places[-1]], piece)
-        else:
-            total.append(entry)
-    return total
 
 
 def _read_model(fields: Fields, path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:

@@ -126,12 +126,12 @@ def read_user_input(content: object, path: str, notes: Notes) -> UserInput | Non
     return None if text is None and parts is None else UserInput(text or "", parts)
 
 
-def append_text(parts: list[str | Request], text: str) -> None:
-    """Add a text to the parts of a message; it continues a text before it."""
-    if parts and isinstance(parts[-1], str):
-        parts[-1] += text
+def append_part(parts: list[str | Request], part: str | Request) -> None:
+    """Add a part to those of a message; a text continues a text before it."""
+    if parts and isinstance(part, str) and isinstance(parts[-1], str):
+        parts[-1] += part
     else:
-        parts.append(text)
+        parts.append(part)
 
 
 def entries_of(value: object, path: str, notes: Notes) -> list[Entry]:

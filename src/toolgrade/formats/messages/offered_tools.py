@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolgrade._internal.json import to_json_value
 from toolgrade._internal.message_content import Fields, as_object, object_of
@@ -93,34 +93,25 @@ def _bedrock_specs(tool: Fields) -> list[ToolSpec]:
 
 
 def _gemini_specs(tool: Fields) -> list[ToolSpec]:
-    specs: list[ToolSpec] = []
-    for key, value in camel_keys(tool).items():
-        if key != "functionDeclarations":
-            specs.append(ToolSpec(name=key, type=ToolCallType.HOSTED))
-            continue
-        for function in map(camel_keys, list_of(value)):
-            schema = function.get("parametersJsonSchema") or _json_schema(function.get("parameters"))
-            specs.append(_spec({**function, "parameters": schema}, ToolCallType.FUNCTION))
-    return specs
+    tools = camel_keys(tool)
+    functions = map(camel_keys, list_of(tools.pop("functionDeclarations", None)))
+    schemas = [(one, one.get("parametersJsonSchema") or _json_schema(one.get("parameters"))) for one in functions]
+    specs = [_spec({**one, "parameters": schema}, ToolCallType.FUNCTION) for one, schema in schemas]
+    return specs + [ToolSpec(name=name, type=ToolCallType.HOSTED) for name in tools]
 
 
-def _json_schema(schema: object) -> object:
-    """Return a `Schema` of Gemini as a JSON Schema: types are in upper case, and whole numbers may be texts."""
-    fields = dict(camel_keys(schema))
-    if "type" in fields:
-        fields["type"] = str(to_json_value(fields["type"])).lower()
-    if fields.pop("nullable", False):
-        fields["type"] = [fields.get("type", "object"), "null"]
-    for key, value in fields.items():
-        if key == "items":
-            fields[key] = _json_schema(value)
-        elif key == "anyOf":
-            fields[key] = [_json_schema(one) for one in list_of(value)]
-        elif key == "properties":
-            fields[key] = {name: _json_schema(one) for name, one in object_of(value).items()}
-        elif key.startswith(("max", "min")) and str(value).isdecimal():
-            fields[key] = int(value)
-    return fields
+def _json_schema(schema: Any) -> Any:  # noqa: ANN401 - a JSON value
+    """Return a `Schema` of Gemini, whose types are in upper case, as a JSON Schema."""
+    if isinstance(schema, list):
+        return [_json_schema(one) for one in schema]
+    if as_object(schema) is None:
+        return schema
+    fields = {**camel_keys(schema)}
+    kind = str(to_json_value(fields.get("type"))).lower()
+    types = {"type": [kind, "null"] if fields.pop("nullable", False) else kind} if "type" in fields else {}
+    properties = {name: _json_schema(one) for name, one in object_of(fields.get("properties")).items()}
+    fields |= {key: _json_schema(fields[key]) for key in ("items", "anyOf") if key in fields}
+    return fields | types | ({"properties": properties} if properties else {})
 
 
 _READERS = {"anthropic": _anthropic_specs, "bedrock": _bedrock_specs, "gemini": _gemini_specs}

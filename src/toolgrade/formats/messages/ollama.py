@@ -9,11 +9,12 @@ Source: Ollama API documentation, "Generate a chat completion"; `ollama.Message`
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 
 from toolgrade._internal.json import JsonObject
 from toolgrade._internal.message_content import Fields, object_of, parts_of, text_or_empty
 from toolgrade.formats.messages import openai_chat
-from toolgrade.formats.messages.field_readers import Notes
+from toolgrade.formats.messages.field_readers import Notes, sum_of
 from toolgrade.formats.messages.message import Entry, NeutralMessage
 
 
@@ -33,15 +34,6 @@ def _with_images(entry: object) -> object:
 
 def assemble(pieces: Sequence[tuple[str, Fields]], path: str, notes: Notes) -> JsonObject:
     """Return the response of the pieces of one stream."""
-    message: JsonObject = {"role": "assistant"}
-    response: JsonObject = {}
     ends = sum(piece["done"] is True for _, piece in pieces)
     notes.check_stream(path, is_several=ends > 1, has_end=ends > 0)
-    for _, piece in pieces:
-        response |= piece
-        for key, value in object_of(piece["message"]).items():
-            if isinstance(value, (list, tuple)):
-                message[key] = [*parts_of(message.get(key)), *value]
-            elif key != "role" and isinstance(value, str):
-                message[key] = text_or_empty(message.get(key)) + value
-    return {**response, "message": message}
+    return reduce(sum_of, [piece for _, piece in pieces], JsonObject())

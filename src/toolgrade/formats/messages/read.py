@@ -10,7 +10,7 @@ from toolgrade._internal.json import within_limits
 from toolgrade.cases import Run
 from toolgrade.errors import ConfigurationError
 from toolgrade.formats.messages import anthropic, bedrock, gemini, langchain, ollama, openai_chat, openai_responses
-from toolgrade.formats.messages.detect import detect_format, entries_in_format
+from toolgrade.formats.messages.detect import chat_format, detect_format, entries_in_format
 from toolgrade.formats.messages.envelopes import unpack
 from toolgrade.formats.messages.field_readers import Notes
 from toolgrade.formats.messages.message import Entry, ModelUse, NeutralMessage, OfferedTools, entries_of
@@ -84,7 +84,7 @@ def read(
         entries = entries_in_format(name, entries, notes)
     tools = OfferedTools(*offered_tools(name, envelope.tools))
     uses = [ModelUse(model, usage) for model, usage in envelope.usage]
-    messages = chain([(path, tools)], _READERS[name](entries, notes), envelope.lost, [(path, use) for use in uses])
+    messages = chain([(path, tools)], _READERS[name](entries, notes), [(path, use) for use in uses])
     transcript = read_transcript(messages, path, notes, format=name, handoff_names=handoff_names, end=envelope.end)
     notes.raise_problems()
     return transcript
@@ -138,4 +138,5 @@ def read_run(messages: object, path: str, notes: Notes) -> tuple[Run, dict[str, 
 
     Problems and warnings go to `notes`.
     """
-    return run_of(openai_chat.read_messages(entries_of(messages, path, notes), notes), path, notes)
+    entries = entries_of(messages, path, notes)
+    return run_of(openai_chat.read_messages(entries, notes), path, notes, chat_format(entries))

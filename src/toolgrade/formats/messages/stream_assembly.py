@@ -22,11 +22,10 @@ from toolgrade._internal.json import JsonObject, json_text, parse_json, short_re
 from toolgrade._internal.message_content import Fields, object_of, part_type, parts_of, text_of, text_or_empty
 from toolgrade.errors import InvalidDataError
 from toolgrade.formats.messages import bedrock, gemini, ollama
-from toolgrade.formats.messages.detect import SILENT_EVENTS, stream_of
+from toolgrade.formats.messages.detect import RESPONSES_END, SILENT_EVENTS, stream_of
 from toolgrade.formats.messages.field_readers import Notes, list_of, present_keys, read_list, read_object
 
 _END_OF_STREAM: Final = "[DONE]"
-_RESPONSES_ENDS = frozenset({"response.completed", "response.failed", "response.incomplete", "response.cancelled"})
 if TYPE_CHECKING:
     from toolgrade.formats.messages.transcript import FormatName
 
@@ -42,7 +41,7 @@ def assemble_response(values: Sequence[object], path: str, notes: Notes) -> Json
     if all(type(value) is dict and "role" in value for value in values):
         return None  # messages, as nearly always
     events = [object_of(value) for value in values]
-    stream = next(filter(None, map(stream_of, events)), None)
+    stream: FormatName | None = next(filter(None, map(stream_of, events)), None)
     if stream is None:
         return None
     own: list[tuple[str, Fields]] = []
@@ -87,7 +86,9 @@ class _Call:
         """Return whether a piece with the index or the id of this call belongs to it."""
         if call_id and self.id and call_id != self.id:
             return False
-        if not name or (call_id == self.id and text and text == self.text):  # some servers repeat a whole call
+        if not name or (
+            call_id and call_id == self.id and text and text == self.text
+        ):  # some servers repeat a whole call
             return True
         if not self.text.strip():  # a name comes before the arguments; only an id tells its pieces from other calls
             return bool(self.id) or name == self.name
@@ -200,7 +201,7 @@ def _ends_with_usage(events: Sequence[Fields]) -> bool:
 def _last_response(events: Sequence[tuple[str, Fields]], path: str, notes: Notes) -> JsonObject:
     """Return the response in the last event of a stream of the Responses API."""
     kinds = Counter(_type_of(event) for _, event in events)
-    ends = [object_of(event.get("response")) for _, event in events if _type_of(event) in _RESPONSES_ENDS]
+    ends = [object_of(event.get("response")) for _, event in events if RESPONSES_END.fullmatch(_type_of(event))]
     if len(ends) > 1 or kinds["response.created"] > 1:
         notes.check_stream(path, is_several=True)
     elif not ends:

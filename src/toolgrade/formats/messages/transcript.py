@@ -222,10 +222,12 @@ def _checked(entry: tuple[str, NeutralMessage]) -> tuple[str, NeutralMessage]:
     return entry
 
 
-def run_of(messages: Iterable[tuple[str, NeutralMessage]], path: str, notes: Notes) -> tuple[Run, dict[str, str]]:
+def run_of(
+    messages: Iterable[tuple[str, NeutralMessage]], path: str, notes: Notes, format: FormatName
+) -> tuple[Run, dict[str, str]]:
     """Return the run of messages, and the path of the answer to each call that has one, by the call's source."""
     transcription = _read(messages, path, notes, ())
-    run = transcription.transcript("openai-chat", (RunStatus.OK, None)).run
+    run = transcription.transcript(format, (RunStatus.OK, None)).run
     return run, {call.source: call.answer_path for call in transcription.calls if call.answer is not None}
 
 
