@@ -88,26 +88,6 @@ def test_calls_only_in_additional_kwargs_are_read() -> None:
     assert [(call.name, call.input_parameters) for call in run.calls] == [("add", {"a": 1})]
 
 
-@pytest.mark.parametrize("form", [list, as_dicts, as_dumps])
-def test_chunks_of_a_streamed_message_are_one_error(form: Any) -> None:
-    """What `stream_mode="messages"` yields is not a list of messages; one chunk by itself may be the sum of all."""
-
-    def chunk(id: str | None, **fields: Any) -> Plain:
-        kwargs = {"content": "", "type": "AIMessageChunk", "id": id, **fields}
-        return {"lc": 1, "type": "constructor", "id": ["langchain", "AIMessageChunk"], "kwargs": kwargs}
-
-    call = {"name": "add", "args": {}, "id": "c1", "type": "tool_call"}
-    last = {"name": "", "args": {}, "id": None, "type": "tool_call"}
-    whole = form([chunk("r1", tool_calls=[call]), chunk("r2", content="Done.")])
-
-    assert (read(whole).run.calls[0].id, read(whole).run.actual_output) == ("c1", "Done.")
-    for name in ("r1", None):
-        with pytest.raises(
-            InvalidDataError, match=r"^\$\[1\]: expected whole messages, got pieces of one \(AIMessageChunk"
-        ):
-            read(form([chunk(name, tool_calls=[call]), chunk(name, tool_calls=[last]), chunk(name, content="x")]))
-
-
 def test_model_and_tokens_are_those_of_the_messages() -> None:
     """Summed over them."""
     usage = {"usage_metadata": {"input_tokens": 3, "output_tokens": 1}, "response_metadata": {"model_name": "m-1"}}

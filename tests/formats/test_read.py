@@ -785,10 +785,13 @@ REFUSED: dict[str, tuple[object, str]] = {
     "calls of the user": ([user([use()])], "$[0].content[0]: a message of role 'user' has a call"),
     "a call without a name": ([function_call("")], "$[0].name: a call needs the name of its tool, got ''"),
     "another without one": ([agent([use("")])], "$[0].content[0].name: a call needs the name of its tool"),
-    "Pydantic AI": ([{"kind": "response", "parts": []}], "$[0]: expected messages of OpenAI, Anthropic or LangChain"),
+    "Pydantic AI": (
+        [{"kind": "response", "parts": []}],
+        "$[0]: expected messages of OpenAI, Anthropic, Gemini, Bedrock, Ollama or LangChain",
+    ),
     "responses in a list": (
         [RESPONSE],
-        "$[0]: expected messages of OpenAI, Anthropic or LangChain; this looks like a whole response",
+        "$[0]: expected messages of OpenAI, Anthropic, Gemini, Bedrock, Ollama or LangChain; this looks like a whole",
     ),
     "an unknown role": ([{"role": "oracle", "content": "x"}], "$[0].role: expected one of user"),
     "an unknown role among items": (
@@ -860,7 +863,7 @@ def test_dataclasses_are_objects() -> None:
 def test_a_format_has_a_name() -> None:
     """Any other is a mistake of the program."""
     with pytest.raises(ConfigurationError, match="'openai-chat'"):
-        read([user()], format="gemini")  # type: ignore[arg-type]
+        read([user()], format="vercel")  # type: ignore[arg-type]
 
 
 def test_paths_begin_where_the_caller_says() -> None:

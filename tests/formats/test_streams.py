@@ -133,17 +133,45 @@ ONE = {"index": 0}
             [{"tool_calls": [{**ONE, "id": "a", "custom": {"name": "sql", "input": text}}]} for text in ("SEL", "ECT")],
             [("sql", {"input": "SELECT"}, "a")],
         ),
+        ([piece(text, **ONE, id="a", name="w") for text in ('{"x"', '{"x": 1', '{"x": 1}')], [("w", {"x": 1}, "a")]),
+        ([piece('{"x": 1}', index=index, id="a", name="w") for index in (0, 1)], [("w", {"x": 1}, "a")]),
+        ([piece("{}", **ONE, id="a", name="w"), piece('{"x": 1}', **ONE)], [("w", {"x": 1}, "a")]),
+        ([piece("{}", **ONE, id="a", name="w"), piece("\n", **ONE)], [("w", {}, "a")]),
     ],
     ids=[
         *("no index", "one index", "one index in turns", "two indexes in turns", "an index that changes"),
         *("a name repeated at the end", "a name in each piece", "whole calls without ids", "a name in pieces"),
         *("a name that grows", "calls without arguments in one delta", "a call without arguments and id"),
         *("null", "an object", "an index from 1", "the old form", "a custom tool"),
+        *("all so far in each piece", "a call repeated under another index", "a placeholder for the arguments"),
+        "white space after the arguments",
     ],
 )
 def test_pieces_of_calls_are_joined_however_servers_number_them(deltas: list[Plain], calls: list[Any]) -> None:
     """By id, then index; no call is lost, split or mixed up."""
     assert calls_of(pieces(*deltas)) == calls
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        [piece('{"x": 1}', **ONE, name="w"), piece("\n", **ONE, name="w")],
+        [{"function_call": {"name": "f", "arguments": "{}"}}],
+    ],
+    ids=["no id", "the old form"],
+)
+def test_a_call_without_an_id_and_an_answer_is_no_warning(deltas: list[Plain]) -> None:
+    """Nothing was paired by order."""
+    assert read(pieces(*deltas)).run.warnings == []
+
+
+def test_tokens_in_the_last_chunk_are_an_end() -> None:
+    """Some servers send them in place of a reason; tokens in each chunk show nothing."""
+    last = chunk({"content": ""}, usage={"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4})
+    text = chunk({"role": "assistant", "content": "Hi"})
+
+    assert read([text, last]).run.warnings == []
+    assert "has no end" in read([last, text, last]).run.warnings[0]
 
 
 def test_chunks_with_the_results_of_a_filter_are_ignored() -> None:
