@@ -22,7 +22,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from toolgrade._internal.json import JsonObject, within_limits
-from toolgrade._internal.message_content import object_of
 from toolgrade._internal.model import drop_none, set_fields
 from toolgrade._internal.text import plural
 from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase, Run, RunStatus, TestCase, Turn
@@ -39,7 +38,7 @@ from toolgrade.dataset import (
 )
 from toolgrade.errors import BadLineWarning, InvalidDataError, Problem, ToolgradeWarning
 from toolgrade.formats.document_kind import is_one_conversation, kind_of
-from toolgrade.formats.messages.detect import is_piece, stream_of
+from toolgrade.formats.messages.detect import is_event, is_piece
 from toolgrade.formats.records import case_from_record, looks_like_record
 
 if TYPE_CHECKING:
@@ -239,7 +238,7 @@ def _joined_messages(documents: list[Document]) -> list[Document]:
     """Return the only conversation of a file if each line is a message or a piece of it, else the documents."""
     values = [document.value for document in documents if not document.problems]
     is_streamed = is_piece(values[0])
-    if not all(kind_of(value) == "message" or (is_streamed and stream_of(object_of(value))) for value in values):
+    if not all(kind_of(value) == "message" or (is_streamed and is_event(value)) for value in values):
         return documents
     # A torn last line is a message that was lost: the others are the conversation, and it stays bad.
     return [Document(values), *(document for document in documents if document.problems)]

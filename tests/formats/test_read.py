@@ -860,6 +860,14 @@ def test_dataclasses_are_objects() -> None:
     assert read([Message("user", "Go."), Message("assistant", "Done.")]).run.actual_output == "Done."
 
 
+@pytest.mark.parametrize("item", [{"type": "tool_search_call", "arguments": {}}, {"type": "reasoning", "summary": []}])
+def test_a_response_with_a_silent_item_alone_is_a_message_of_the_model(item: Plain) -> None:
+    """It has no text and no call, and nothing is missing."""
+    run = read({"object": "response", "status": "completed", "output": [item]}).run
+
+    assert (run.calls, run.actual_output, run.warnings) == ([], None, [])
+
+
 def test_a_format_has_a_name() -> None:
     """Any other is a mistake of the program."""
     with pytest.raises(ConfigurationError, match="'openai-chat'"):

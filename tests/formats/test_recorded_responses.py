@@ -16,6 +16,7 @@ import pytest
 
 from processes import ROOT
 from recorded_exchanges import ENDS, Exchange, exchanges_in
+from toolgrade.calls import ToolCallType
 from toolgrade.cases import Run
 from toolgrade.errors import InvalidDataError
 from toolgrade.formats import read
@@ -177,3 +178,33 @@ def briefs(run: Run) -> list[tuple[Any, ...]]:
         for call in run.select_calls(nested=True)
         if (how := call.execution) is not None
     ]
+
+
+OTHERS = {
+    ":generateContent": ("gemini", "functionCall"),
+    ":streamGenerateContent": ("gemini", "functionCall"),
+    "/converse": ("bedrock", "toolUse"),
+    "/api/chat": ("ollama", "tool_calls"),
+}
+
+
+def test_responses_of_other_apis_are_read_without_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of Gemini, Bedrock and Ollama, with the requests before them; correct recordings give no warning."""
+    monkeypatch.setattr("recorded_exchanges.ENDS", {end: name for end, (name, _) in OTHERS.items()})
+    keys = dict(OTHERS.values())
+    formats: Counter[str] = Counter()
+    for entry in exchanges_in(FOLDER):
+        if entry.format not in keys or not entry.response or "error" in entry.response:
+            continue
+        for value in (entry.response, {"request": entry.request, "response": entry.response}):
+            transcript = read(value)
+            calls = [one[keys[entry.format]] for one in walk(value) if one.get(keys[entry.format])]
+            names = [one["name"] if "name" in one else one[0]["function"]["name"] for one in calls]
+            run_by_agent = [call.name for call in transcript.run.calls if call.type is ToolCallType.FUNCTION]
+            assert sorted(run_by_agent) == sorted(names), entry.where
+            assert transcript.format == entry.format, entry.where
+            assert [text for text in transcript.run.warnings if "more than text" not in text] == [], entry.where
+            formats[entry.format] += len(names)
+
+    assert formats["gemini"] > 40
+    assert formats["bedrock"] > 20

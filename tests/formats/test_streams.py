@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolgrade import read_cases
 from toolgrade.errors import InvalidDataError
 from toolgrade.formats import read
 
@@ -163,6 +165,46 @@ def test_pieces_of_calls_are_joined_however_servers_number_them(deltas: list[Pla
 def test_a_call_without_an_id_and_an_answer_is_no_warning(deltas: list[Plain]) -> None:
     """Nothing was paired by order."""
     assert read(pieces(*deltas)).run.warnings == []
+
+
+AZURE = {"id": "", "object": "", "choices": [], "prompt_filter_results": []}
+BLOCK = {"type": "tool_use", "id": "a", "name": "w", "input": {}}
+RESPONSE = {"object": "response", "output": [{"type": "function_call", "call_id": "a", "name": "w", "arguments": "{}"}]}
+
+
+@pytest.mark.parametrize("each_line", [False, True], ids=["a list", "a line for each event"])
+@pytest.mark.parametrize(
+    "events",
+    [
+        [AZURE, *pieces(piece("{}", **ONE, id="a", name="w"))],
+        pieces(piece("{}", **ONE, id="a", name="w")),
+        [
+            {"type": "message_start", "message": {"role": "assistant", "content": []}},
+            *({"type": "ping"}, {"type": "content_block_start", "index": 0, "content_block": BLOCK}),
+            *({"type": "message_delta", "delta": {"stop_reason": "tool_use"}}, {"type": "message_stop"}),
+        ],
+        [{"type": "response.created", "response": {}}, {"type": "response.completed", "response": RESPONSE}],
+    ],
+    ids=["azure", "chat", "anthropic", "responses"],
+)
+def test_a_file_with_the_events_of_one_stream_is_one_case(tmp_path: Path, events: list[Plain], each_line: bool) -> None:
+    """In one list, or as they came; without a warning."""
+    file = tmp_path / "log.jsonl"
+    file.write_text("\n".join(map(json.dumps, events)) if each_line else json.dumps(events), "utf-8")
+    (case,) = read_cases(file)
+
+    assert [call.id for call in case.tools_called or ()] == ["a"]
+    assert case.run is None or case.run.warnings == []
+
+
+def test_lines_that_are_whole_responses_are_cases_of_their_own(tmp_path: Path) -> None:
+    """The last event of the Responses API and the last line of Ollama have all of a response."""
+    file = tmp_path / "log.jsonl"
+    whole = {"message": {"role": "assistant", "content": "Hi"}, "done": True}
+    for event in ({"type": "response.completed", "response": RESPONSE}, whole):
+        file.write_text(f"{json.dumps(event)}\n{json.dumps(event)}", "utf-8")
+
+        assert len(read_cases(file)) == 2
 
 
 def test_tokens_in_the_last_chunk_are_an_end() -> None:

@@ -191,6 +191,12 @@ def stream_of(event: Fields) -> FormatName | None:
     return "gemini" if "candidates" in event and "contents" not in event else None
 
 
+def is_event(value: object) -> bool:
+    """Return whether a value is an event of a stream, which may have all of the response."""
+    event = object_of(value)
+    return stream_of(event) is not None or _type_of(event) in SILENT_EVENTS
+
+
 def is_piece(value: object) -> bool:
     """Return whether a value is a piece of a streamed response, and not a whole one."""
     event = object_of(value)
@@ -203,7 +209,7 @@ def is_piece(value: object) -> bool:
         return not any(
             first_of(object_of(one), "finishReason", "finish_reason") for one in list_of(event["candidates"])
         )
-    return stream is not None or _type_of(event) in SILENT_EVENTS
+    return is_event(event)
 
 
 def _type_evidence(message: Fields) -> Evidence | None:
