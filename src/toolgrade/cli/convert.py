@@ -75,8 +75,8 @@ def convert(
     """Convert recorded messages or traces to test cases.
 
     FILE holds JSON or JSON Lines; "-" is standard input, gzip is detected, and a folder stands for its files. It has
-    conversations (messages, items, requests or responses of OpenAI's Chat Completions or Responses API or of
-    Anthropic's Messages API, or dumps of LangChain's messages) or traces (OpenTelemetry spans as OTLP JSON or from
+    conversations (messages, items, requests or responses of OpenAI's Chat Completions or Responses API, Anthropic,
+    Gemini, Bedrock or Ollama, or dumps of LangChain's messages) or traces (OpenTelemetry spans as OTLP JSON or from
     Jaeger, Tempo or Phoenix, exports of Langfuse, LangSmith runs, traces of the OpenAI Agents SDK). `toolgrade score`
     reads them directly, too. What cannot be read is named and left out.
 

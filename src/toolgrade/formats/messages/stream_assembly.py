@@ -1,8 +1,8 @@
 """Assembly of a list of streamed events into the response that they transport.
 
-The list holds one stream: chunks of Chat Completions, events of Anthropic's Messages API, or events of the Responses
-API, whose last event holds the whole response. Programs that log streams have the assembled response, too, so anything
-else is an error that says to log that.
+The list holds one stream: chunks of Chat Completions, events of Anthropic's Messages API, events of the Responses API,
+whose last event holds the whole response, or those of another vendor, which its file assembles. Programs that log
+streams have the assembled response, too, so anything else is an error that says to log that.
 
 Chat servers number and name pieces of calls in many ways: no id or a repeated one, the index 0 for all calls, the name
 in each piece, or the name itself in pieces (`get_`, `weather`).
