@@ -169,7 +169,7 @@ def test_a_call_without_an_id_and_an_answer_is_no_warning(deltas: list[Plain]) -
 
 AZURE = {"id": "", "object": "", "choices": [], "prompt_filter_results": []}
 BLOCK = {"type": "tool_use", "id": "a", "name": "w", "input": {}}
-RESPONSE = {"object": "response", "output": [{"type": "function_call", "call_id": "a", "name": "w", "arguments": "{}"}]}
+WHOLE = {"object": "response", "output": [{"type": "function_call", "call_id": "a", "name": "w", "arguments": "{}"}]}
 
 
 @pytest.mark.parametrize("each_line", [False, True], ids=["a list", "a line for each event"])
@@ -183,7 +183,7 @@ RESPONSE = {"object": "response", "output": [{"type": "function_call", "call_id"
             *({"type": "ping"}, {"type": "content_block_start", "index": 0, "content_block": BLOCK}),
             *({"type": "message_delta", "delta": {"stop_reason": "tool_use"}}, {"type": "message_stop"}),
         ],
-        [{"type": "response.created", "response": {}}, {"type": "response.completed", "response": RESPONSE}],
+        [{"type": "response.created", "response": {}}, {"type": "response.completed", "response": WHOLE}],
     ],
     ids=["azure", "chat", "anthropic", "responses"],
 )
@@ -200,8 +200,8 @@ def test_a_file_with_the_events_of_one_stream_is_one_case(tmp_path: Path, events
 def test_lines_that_are_whole_responses_are_cases_of_their_own(tmp_path: Path) -> None:
     """The last event of the Responses API and the last line of Ollama have all of a response."""
     file = tmp_path / "log.jsonl"
-    whole = {"message": {"role": "assistant", "content": "Hi"}, "done": True}
-    for event in ({"type": "response.completed", "response": RESPONSE}, whole):
+    reply = {"message": {"role": "assistant", "content": "Hi"}, "done": True}
+    for event in ({"type": "response.completed", "response": WHOLE}, reply):
         file.write_text(f"{json.dumps(event)}\n{json.dumps(event)}", "utf-8")
 
         assert len(read_cases(file)) == 2

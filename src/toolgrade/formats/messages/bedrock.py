@@ -49,24 +49,23 @@ def _block(block: object, *, is_model: bool) -> object:
     if kind == "citationsContent":
         return {
             "type": "text",
-            "text": "".join(object_of(part).get("text", "") for part in parts_of(body.get("content"))),
+            "text": "".join(text_or_empty(object_of(part).get("text")) for part in parts_of(body.get("content"))),
         }
     return {"type": "thinking" if kind in ("reasoningContent", "cachePoint") else kind}
 
 
 def assemble(events: Sequence[tuple[str, Fields]], path: str, notes: Notes) -> JsonObject:
-    """Return the response of the events of one stream, each of which has one key."""
+    """Return the response of the events of one stream, which have their kind as their key."""
     response: JsonObject = {"stopReason": None}
     blocks: dict[str, JsonObject] = {}
-    for place, event in events:
-        ((kind, value),) = event.items()
+    for place, kind, value in [(place, *item) for place, event in events for item in event.items()]:
         body, index = object_of(value), str(object_of(value).get("contentBlockIndex"))
         if kind == "contentBlockStart":
             blocks[index] = {key: dict(object_of(start)) for key, start in object_of(body.get("start")).items()}
         elif kind == "contentBlockDelta":
             _extend(blocks.setdefault(index, {}), object_of(body.get("delta")))
         elif kind.endswith("Exception"):
-            notes.warn(place, f"the stream broke off with an error: {short_repr(dict(event), 500)}")
+            notes.warn(place, f"the stream broke off with an error: {short_repr({kind: value}, 500)}")
         elif kind != "messageStart":
             response |= body  # `stopReason`, `usage`
     ends = sum("messageStop" in event for _, event in events)
@@ -80,7 +79,7 @@ def _extend(block: JsonObject, delta: Fields) -> None:
         if isinstance(piece, str):
             block[kind] = text_or_empty(block.get(kind)) + piece
             continue
-        body = block.setdefault(kind, {})
+        body = block[kind] = dict(object_of(block.get(kind)))
         if kind == "toolUse":
             body["input"] = text_or_empty(body.get("input")) + text_or_empty(object_of(piece).get("input"))
         elif kind == "toolResult":

@@ -122,7 +122,8 @@ class Envelope:
         keys = self._content_keys(fields, path)
         if not keys:
             return
-        self.hints += [(_HINTS[key][0], f"{path}.{key}", _HINTS[key][1]) for key in keys if key in _HINTS]
+        for key in _HINTS.keys() & keys:
+            self.hints.append((_HINTS[key][0], f"{path}.{key}", _HINTS[key][1]))
         self._add_tools(fields, path)
         for key in present_keys(fields, ("toolConfig", "config")):  # of Bedrock, and of google-genai
             self._add_tools(object_of(fields[key]), f"{path}.{key}")

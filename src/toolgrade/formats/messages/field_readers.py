@@ -99,7 +99,7 @@ def sum_of(first: Any, second: Any, key: str = "") -> Any:  # noqa: ANN401 - JSO
         return first or second
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         return {name: sum_of(first.get(name), second.get(name), name) for name in {**first, **second}}
-    if (key in _GROWING_TEXTS and type(first) is type(second) is str) or key.endswith("_tokens"):
+    if type(first) is type(second) and ((key in _GROWING_TEXTS and type(first) is str) or key.endswith("_tokens")):
         return first + second
     if not isinstance(first, list) and not isinstance(second, list):
         return first if key == "type" else second

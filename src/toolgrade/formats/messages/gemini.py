@@ -61,7 +61,7 @@ def _message(entry: object) -> object:
     if fields is None or fields.keys().isdisjoint(("role", "parts")):
         fields = {"parts": [entry]}
     role, parts = fields.get("role") or "user", parts_of(first_of(fields, "parts", "content"))
-    return {"role": _ROLES.get(role, role), "parts": [_block(part) for part in parts]}
+    return {"role": _ROLES.get(str(role), role), "parts": [_block(part) for part in parts]}
 
 
 def _block(part: object) -> object:
@@ -116,6 +116,6 @@ def assemble(chunks: Sequence[tuple[str, Fields]], path: str, notes: Notes) -> J
     responses = [camel_keys(chunk) for _, chunk in chunks]
     candidates = [camel_keys(one) for response in responses for one in parts_of(response.pop("candidates", None))]
     candidate = reduce(sum_of, candidates, JsonObject())
-    is_several = len({response.get("responseId") for response in responses}) > 1
+    is_several = len({str(response.get("responseId")) for response in responses}) > 1
     notes.check_stream(path, is_several=is_several, has_end="finishReason" in candidate)
     return {**{key: value for response in responses for key, value in response.items()}, "candidates": [candidate]}

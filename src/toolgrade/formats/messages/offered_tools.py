@@ -48,7 +48,7 @@ def offered_tools(format: FormatName, tools: Sequence[object]) -> tuple[list[Too
     specs: list[ToolSpec] = []
     all_known = True
     for tool in tools:
-        if object_of(tool).keys() == {"cachePoint"}:  # of Bedrock, and not a tool
+        if "cachePoint" in object_of(tool):  # of Bedrock, and not a tool
             continue
         try:
             read = read_specs(object_of(tool))

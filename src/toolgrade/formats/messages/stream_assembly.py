@@ -41,9 +41,10 @@ def assemble_response(values: Sequence[object], path: str, notes: Notes) -> Json
     if all(type(value) is dict and "role" in value for value in values):
         return None  # messages, as nearly always
     events = [object_of(value) for value in values]
-    stream: FormatName | None = next(filter(None, map(stream_of, events)), None)
-    if stream is None:
+    streams: list[FormatName] = [stream for event in events if (stream := stream_of(event))]
+    if not streams:
         return None
+    stream = streams[0]
     own: list[tuple[str, Fields]] = []
     for index, event in enumerate(events):
         place, kind = f"{path}[{index}]", _type_of(event)
