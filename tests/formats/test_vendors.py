@@ -192,6 +192,20 @@ def test_several_streams_are_refused(format: str) -> None:
         read(LOGGED[format]["stream"] * 2)
 
 
+@pytest.mark.parametrize("contents", ["How many bolts?", [{"role": "user", "parts": [{"text": "How many bolts?"}]}]])
+def test_the_history_of_automatic_calls_repeats_the_request(contents: object) -> None:
+    """It counts once, next to the request or below it."""
+    response = LOGGED["gemini"]["automatic"]
+    for value in (
+        {"contents": contents, "response": response},
+        {"request": {"contents": contents}, "response": response},
+    ):
+        transcript = read(value)
+
+        assert [run.input for run in transcript.turns] == ["How many bolts?"]
+        assert (len(transcript.run.calls), transcript.run.warnings) == (1, [])
+
+
 def test_parallel_calls_of_one_tool_without_ids_keep_their_order() -> None:
     """Answers name the tool alone; those that do name an id belong to it."""
     calls = [{"functionCall": {"name": name, "args": {"n": n}}} for name, n in (("f", 1), ("g", 2), ("f", 3))]
