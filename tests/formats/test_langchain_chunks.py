@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from functools import reduce
+from operator import add
 from typing import Any
 
 import pytest
@@ -13,7 +15,6 @@ pytest.importorskip("langchain_core")
 
 from langchain_core.load import dumpd
 from langchain_core.messages import AIMessage, AIMessageChunk, ToolMessage, messages_to_dict
-from langchain_core.messages.ai import add_ai_message_chunks
 
 Plain = dict[str, Any]
 
@@ -62,7 +63,7 @@ def test_chunks_read_as_their_sum(form: Any, pieces: list[Plain], id: str | None
         chunks(*pieces, id=id),
         [ToolMessage("3", tool_call_id="c1"), *chunks({"content": "Done."}, id=id and "r2")],
     )
-    run, expected = read(form([*streamed, *after])).run, read([add_ai_message_chunks(*streamed), *after]).run
+    run, expected = read(form([*streamed, *after])).run, read([reduce(add, streamed), *after]).run
 
     assert [(call.name, call.arguments, call.id) for call in run.calls] == [
         (call.name, call.arguments, call.id) for call in expected.calls
