@@ -247,7 +247,7 @@ def check_size(board: Board, members: Sequence[int], reached: Sequence[int]) -> 
         name = board.called[reached[0]].name
         raise LimitError(
             f"{len(members):,} expected and {len(reached):,} called calls of {name!r} are unequal: at most "
-            f"{MOST_PAIRS:,} pairs are compared; split the case"
+            f"{MOST_PAIRS:,} pairs are compared; expect fewer of them, compare names alone, or split the case"
         )
 
 
