@@ -454,3 +454,19 @@ def test_runs_of_one_conversation_are_joined(tmp_path: Path) -> None:
     (direct,) = written(convert(lines(CHAT), "--as", "conversations"))
     del said["turns"][-1]["metadata"]  # what is known of the run of a case
     assert said["turns"] == direct["turns"]
+
+
+def test_goldens_stay_goldens() -> None:
+    """Those of conversations, too; an eval set of Google's ADK becomes a file of them."""
+    goldens: list[Plain] = [{"turns": ["Go.", "Again."]}, {"input": "Go.", "expected_tools": [{"name": "add"}]}]
+    uses = {"tool_uses": [{"name": "add", "args": {"a": 1}}]}
+    turns = [{"user_content": {"parts": [{"text": text}]}, "intermediate_data": uses} for text in ("Go.", "Again.")]
+    expected = [{"name": "add", "input_parameters": {"a": 1}}]
+    eval_set = {"eval_cases": [{"eval_id": "sums", "conversation": turns}]}
+
+    assert [one["turns"] for one in written(convert(lines(goldens[0])))] == [goldens[0]["turns"]]
+    assert [one["expected_tools"] for one in written(convert(lines(*goldens)))[1:]] == [goldens[1]["expected_tools"]]
+    assert written(convert(lines(eval_set))) == [
+        {"turns": [{"content": text, "expected_tools": expected} for text in ("Go.", "Again.")], "id": "sums"}
+    ]
+    assert convert(lines(*goldens), "--as", "conversations").exit_code == 1

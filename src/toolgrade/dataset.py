@@ -378,8 +378,21 @@ def read_documents(
 
     The file is JSON Lines, or one JSON value on any number of lines. A list is one document for each item, unless
     `is_one` says that it is one document. Blank lines are skipped. A line that cannot be read is a document with
-    problems, and the next ones are still read.
+    problems, and the next ones are still read. An eval set of Google's Agent Development Kit is one document for each
+    of its cases, as goldens.
     """
+    from toolgrade.formats.eval_sets import goldens_of, is_eval_set  # noqa: PLC0415 - not loaded without a file
+
+    for document in _documents_as_written(source, allow_nan=allow_nan, is_one=is_one):
+        if is_eval_set(document.value):
+            yield from (Document(golden, item=index) for index, golden in enumerate(goldens_of(document.value)))
+        else:
+            yield document
+
+
+def _documents_as_written(
+    source: Source, *, allow_nan: bool, is_one: Callable[[list[Any]], bool]
+) -> Iterator[Document]:
     number = 0
     with open_source(source) as file:
         try:

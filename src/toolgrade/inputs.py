@@ -22,6 +22,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from toolgrade._internal.json import JsonObject, within_limits
+from toolgrade._internal.message_content import object_of
 from toolgrade._internal.model import drop_none, set_fields
 from toolgrade._internal.text import plural
 from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase, Run, RunStatus, TestCase, Turn
@@ -38,15 +39,15 @@ from toolgrade.dataset import (
 )
 from toolgrade.errors import BadLineWarning, InvalidDataError, Problem, ToolgradeWarning
 from toolgrade.formats.document_kind import is_one_conversation, kind_of
-from toolgrade.formats.messages.detect import is_event, is_piece
+from toolgrade.formats.messages.detect import is_claude_code, is_event, is_piece
 from toolgrade.formats.records import case_from_record, looks_like_record
 
 if TYPE_CHECKING:
     from toolgrade.formats.traces.read import Traces
 
-Unit: TypeAlias = Literal["cases", "conversations", "any", "goldens"]
+Unit: TypeAlias = Literal["cases", "conversations", "any"]
 """What is read: cases, of a conversation with `turns` one for each question; conversations, of which `joined` makes one
-of other cases; what is in the file; or that with goldens of conversations."""
+of other cases; or what is in the file."""
 
 _CASE_KEYS = ("id", "name", "expected_tools", "expected_output", "required_texts", "ends", "ended", "tags")
 """Fields of the case that an object may have besides the messages."""
@@ -64,12 +65,14 @@ class Reading:
         handoff_names: See `toolgrade.formats.read`.
         unit: Form of conversations.
         allow_nan: Accept bare NaN and infinities, which JSON does not have.
+        goldens: Accept goldens of conversations, too.
     """
 
     format: str = "auto"
     handoff_names: tuple[str, ...] = ()
     unit: Unit = "cases"
     allow_nan: bool = False
+    goldens: bool = False
 
     @property
     def options(self) -> dict[str, Any]:
@@ -108,7 +111,8 @@ class Entry(NamedTuple):
 
 def named(case: AnyCase, name: str) -> AnyCase:
     """Return a case with this name, unless it has an id or a name, or the name is empty."""
-    return case if case.id or case.name or not name else case.model_copy(update={"name": name})
+    has_name = case.id or getattr(case, "name", name)  # a golden has an id only
+    return case if has_name or not name else case.model_copy(update={"name": name})
 
 
 def read_cases(source: Source, *, allow_nan: bool = False) -> list[TestCase]:
@@ -227,19 +231,26 @@ def read_entries(source: Source, how: Reading) -> Iterator[Entry]:
 
 
 def _kind_of(value: object, how: Reading) -> str:
+    kind = "message" if is_piece(value) else kind_of(value)
     if how.format == "auto":
-        return "message" if is_piece(value) else kind_of(value)
+        return kind
     from toolgrade.formats.traces.read import TRACE_FORMATS  # noqa: PLC0415 - not loaded for cases
 
-    return "trace" if how.format in TRACE_FORMATS else "messages"
+    return "trace" if how.format in TRACE_FORMATS else kind if kind in ("message", "unknown") else "messages"
 
 
 def _joined_messages(documents: list[Document]) -> list[Document]:
-    """Return the only conversation of a file if each line is a message or a piece of it, else the documents."""
+    """Return the only conversation of a file if each line is a message or a piece of it, else the documents.
+
+    Logs of Claude Code have many other lines.
+    """
     values = [document.value for document in documents if not document.problems]
-    is_streamed = is_piece(values[0])
-    if not all(kind_of(value) == "message" or (is_streamed and is_event(value)) for value in values):
-        return documents
+    is_streamed, is_log = is_piece(values[0]), any(is_claude_code(object_of(value)) for value in values)
+    for value in values:
+        kind = kind_of(value)
+        is_of_log = is_log and kind not in ("case", "results")
+        if not (kind == "message" or is_of_log or (is_streamed and is_event(value))):
+            return documents
     # A torn last line is a message that was lost: the others are the conversation, and it stays bad.
     return [Document(values), *(document for document in documents if document.problems)]
 
@@ -272,17 +283,17 @@ def _read_document(document: Document, how: Reading) -> Entry:
         raise InvalidDataError.of("is a single message; a line holds one conversation: put its messages into one list")
     if kind in {"messages", "message"}:
         return _read_messages(document, how)
-    return Entry(document, _read_cases(value, document, how.unit))
+    return Entry(document, _read_cases(value, document, how))
 
 
 @within_limits
-def _read_cases(value: object, document: Document, unit: Unit) -> Sequence[AnyCase]:
+def _read_cases(value: object, document: Document, how: Reading) -> Sequence[AnyCase]:
     """Return the case of a JSON value, or a case for each question of the conversation that it holds."""
     value = without_schema(value)
     if not isinstance(value, dict):
         raise InvalidDataError.of(f"expected an object (a test case or a record), got {type(value).__name__}")
     if _is_golden(value):
-        if unit != "goldens":
+        if not how.goldens:
             message = "is a golden of a conversation; score recorded runs, and name this file with --goldens"
             raise InvalidDataError.of(message)
         return [cast("AnyCase", read_golden(value))]
@@ -291,7 +302,7 @@ def _read_cases(value: object, document: Document, unit: Unit) -> Sequence[AnyCa
         return [case_from_record(value) if looks_like_record(value) else model.model_validate(value)]
     conversation = ConversationalTestCase.model_validate(value)
     cases: list[AnyCase] = [conversation] if conversation.turns else []
-    if unit == "cases":
+    if how.unit == "cases":
         cases = [*conversation.model_copy(update=_label(conversation, document)).to_test_cases()]
     if not cases:
         message = "has no question that an assistant answered"
@@ -489,7 +500,7 @@ def _in_line(document: Document, problem: Problem) -> Problem:
 def count_calls(case: AnyCase) -> int:
     """Return the number of calls of the agent in a case."""
     parts = case.turns if isinstance(case, ConversationalTestCase) else [case]
-    return sum(len(part.tools_called or ()) for part in parts)
+    return sum(len(getattr(part, "tools_called", None) or ()) for part in parts)
 
 
 def formats_text(formats: Counter[str]) -> str:

@@ -787,11 +787,14 @@ REFUSED: dict[str, tuple[object, str]] = {
     "another without one": ([agent([use("")])], "$[0].content[0].name: a call needs the name of its tool"),
     "Pydantic AI": (
         [{"kind": "response", "parts": []}],
-        "$[0]: expected messages of OpenAI, Anthropic, Gemini, Bedrock, Ollama or LangChain",
+        "$[0]: expected messages of OpenAI, Anthropic, Gemini, Bedrock, Ollama, LangChain, Claude Code or Google ADK",
     ),
     "responses in a list": (
         [RESPONSE],
-        "$[0]: expected messages of OpenAI, Anthropic, Gemini, Bedrock, Ollama or LangChain; this looks like a whole",
+        (
+            "$[0]: expected messages of OpenAI, Anthropic, Gemini, Bedrock, Ollama, LangChain, Claude Code or Google "
+            "ADK; this looks like a whole"
+        ),
     ),
     "an unknown role": ([{"role": "oracle", "content": "x"}], "$[0].role: expected one of user"),
     "an unknown role among items": (

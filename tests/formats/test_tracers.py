@@ -10,7 +10,7 @@ from processes import ROOT
 
 SOURCES = ROOT / "src" / "toolgrade"
 WORDS = {
-    "google_adk": r"\badk\b|gcp\.vertex",
+    "google_adk": r"gcp\.vertex",  # sessions of the kit are a format of messages, too
     "haystack": r"\bhaystack\.",
     "langfuse": r"langfuse",
     "langsmith": r"langsmith",

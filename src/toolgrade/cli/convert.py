@@ -76,14 +76,15 @@ def convert(
 
     FILE holds JSON or JSON Lines; "-" is standard input, gzip is detected, and a folder stands for its files. It has
     conversations (messages, items, requests or responses of OpenAI's Chat Completions or Responses API, Anthropic,
-    Gemini, Bedrock or Ollama, or dumps of LangChain's messages) or traces (OpenTelemetry spans as OTLP JSON or from
-    Jaeger, Tempo or Phoenix, exports of Langfuse, LangSmith runs, traces of the OpenAI Agents SDK). `toolgrade score`
-    reads them directly, too. What cannot be read is named and left out.
+    Gemini, Bedrock or Ollama, or dumps of LangChain's messages), logs of Claude Code, sessions of Google ADK, or traces
+    (OpenTelemetry spans as OTLP JSON or from Jaeger, Tempo or Phoenix, exports of Langfuse, LangSmith runs, traces of
+    the OpenAI Agents SDK). `toolgrade score` reads them directly, too. Goldens and eval sets of Google ADK become
+    goldens. What cannot be read is named and left out.
 
     Exit code 1 if something was left out, 2 if the command line is wrong or nothing can be read; nothing is written
     then.
     """
-    how = Reading(format, handoffs, unit, allow_nan)
+    how = Reading(format, handoffs, unit, allow_nan, goldens=unit == "cases")
     inputs = expand(files, "nothing was written")
     formats: Counter[str] = Counter()
     written = calls = 0

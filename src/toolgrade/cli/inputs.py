@@ -45,7 +45,8 @@ def expand(paths: Sequence[str], consequence: str) -> list[str]:
 def _is_data(path: Path) -> bool:
     """Return whether a file in a folder is data by its name; hidden ones are not."""
     name = Path(path.stem if path.suffix in _PACKED else path.name)
-    return name.suffix in _SUFFIXES and not any(part.startswith(".") for part in path.parts)
+    is_of_log = name.name.endswith(".meta.json")  # Claude Code writes one beside the session of a sub-agent
+    return name.suffix in _SUFFIXES and not is_of_log and not any(part.startswith(".") for part in path.parts)
 
 
 def read_input(path: str, how: Reading, *, reject_bad_lines: bool) -> list[AnyCase]:

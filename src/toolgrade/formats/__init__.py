@@ -1,9 +1,10 @@
 """Outside shapes of recorded runs, read into toolgrade's own: one file per shape.
 
 `read` takes what the APIs of OpenAI (Chat Completions and Responses), Anthropic, Gemini, Bedrock and Ollama send and
-receive, and dumps of LangChain's messages, and finds out which it is. `read_traces` takes spans of OpenTelemetry,
-exports of Langfuse, runs of LangSmith and traces of the OpenAI Agents SDK. `case_from_record` takes flat records,
-`run_from_messages` the trajectories in them. `transcript_of` pairs messages that a reader of your own made neutral.
+receive, dumps of LangChain's messages, and logs of Claude Code and Google ADK, and finds out which it is. `read_traces`
+takes spans of OpenTelemetry, exports of Langfuse, runs of LangSmith and traces of the OpenAI Agents SDK.
+`case_from_record` takes flat records, `run_from_messages` the trajectories in them. `transcript_of` pairs messages that
+a reader of your own made neutral.
 """
 
 from __future__ import annotations

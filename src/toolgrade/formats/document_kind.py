@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from toolgrade._internal.json import RESULTS_MARK
 from toolgrade.cases import LLMTestCase
-from toolgrade.formats.messages.detect import is_item, is_piece
+from toolgrade.formats.messages.detect import is_adk_event, is_adk_session, is_claude_code, is_item, is_piece
 from toolgrade.formats.messages.langchain import message_fields
 from toolgrade.formats.records import looks_like_record
 
@@ -40,7 +40,7 @@ def _kind_of_object(value: Mapping[str, Any]) -> Kind:
         return "results"
     if looks_like_record(value) or keys & _CASE_KEYS or keys <= LLMTestCase.model_fields.keys():
         return "case"
-    if "stop_reason" not in keys and _is_message(value):
+    if is_claude_code(value) or ("stop_reason" not in keys and _is_message(value)):
         return "message"
     # A span may have an input and an output, too.
     if not keys & {"messages", "choices"} and _is_trace(value):
@@ -49,11 +49,11 @@ def _kind_of_object(value: Mapping[str, Any]) -> Kind:
 
 
 def _is_message(value: Mapping[str, Any]) -> bool:
-    return "role" in value or is_item(value) or message_fields(value) is not None
+    return "role" in value or is_adk_event(value) or is_item(value) or message_fields(value) is not None
 
 
 def _holds_messages(value: Mapping[str, Any]) -> bool:
-    if {"message", "done"} <= value.keys():  # Ollama's
+    if {"message", "done"} <= value.keys() or is_adk_session(value):  # the first is Ollama's
         return True
     return any(not isinstance(value.get(key), (str, NoneType)) for key in _MESSAGES_KEYS)
 
@@ -73,10 +73,11 @@ def has_calls(value: object) -> bool:
 
 def _is_piece(entry: object) -> bool:
     """Return whether a value is a message, an item, an event or a chunk of a conversation."""
-    if not isinstance(entry, Mapping) or kind_of(entry) in {"case", "results"} or "stop_reason" in entry:
+    if not isinstance(entry, Mapping) or kind_of(entry) in {"case", "results"}:
         return False
-    keys = entry.keys()
-    return bool(keys & {"role", "type"}) or kind_of(entry) == "message" or is_piece(entry)
+    if kind_of(entry) == "message":
+        return True
+    return "stop_reason" not in entry and (bool(entry.keys() & {"role", "type"}) or is_piece(entry))
 
 
 def _is_trace(value: object) -> bool:

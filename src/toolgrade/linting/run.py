@@ -49,7 +49,7 @@ def lint(source: Cases, tools: Iterable[object] | None = None, *, allow_nan: boo
     specs = None if tools is None else list(map(read_tool_spec, tools))
     if isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
         file = cast("Source", source)
-        how = Reading(unit="goldens", allow_nan=allow_nan)
+        how = Reading(unit="any", allow_nan=allow_nan, goldens=True)
         return _Linter(source_name(file), specs).report(read_entries(file, how))
     entries = (Entry(Document(_json_of(one), item=index), [one]) for index, one in enumerate(list[Any](source)))
     return _Linter("<cases>", specs).report(entries)

@@ -10,7 +10,7 @@ Source: Anthropic API reference, "Create a Message", `messages` and `content`; A
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from toolgrade._internal.message_content import Fields, object_of, part_type, parts_of, text_of
 from toolgrade.calls import ToolCallType
@@ -56,12 +56,13 @@ def read_messages(entries: Iterable[Entry], notes: Notes, key: str = "content") 
         role = read_role(fields, _ROLES, path, notes)
         blocks = [(f"{path}.{key}[{index}]", block) for index, block in enumerate(parts_of(fields.get(key)))]
         if role == "assistant":
-            yield from _read_assistant(blocks, path, notes)
+            yield from read_assistant(blocks, path, notes)
         elif role == "user":
-            yield from _read_user(blocks, path, notes)
+            yield from read_user(blocks, path, notes)
 
 
-def _read_assistant(blocks: list[Entry], path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
+def read_assistant(blocks: Sequence[Entry], path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
+    """Yield the message with these blocks of the assistant, then the results of tools that Anthropic ran."""
     parts: list[str | Request] = []
     answers: list[tuple[str, Answer]] = []
     for place, block in blocks:
@@ -77,7 +78,8 @@ def _read_assistant(blocks: list[Entry], path: str, notes: Notes) -> Iterator[tu
     yield from answers
 
 
-def _read_user(blocks: list[Entry], path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
+def read_user(blocks: Sequence[Entry], path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
+    """Yield the results among these blocks of the user, then the message with the others."""
     others: list[object] = []
     for place, block in blocks:
         kind = str(part_type(block))

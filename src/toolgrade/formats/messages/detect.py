@@ -58,6 +58,13 @@ _TEXT_OR_NOTHING = frozenset({str, NoneType})
 _ANSWER_ROLES = ("tool", "function")
 _INSTRUCTION_ROLES = ("system", "developer")
 
+_CLAUDE_CODE_SHAPES: tuple[set[str], ...] = (
+    *({"content", "parent_tool_use_id"}, {"content", "message_id", "model"}),
+    *({"subtype", "num_turns"}, {"subtype", "data"}, {"subtype", "session_id"}),
+)
+"""Keys of messages of the Claude Agent SDK, whose classes are no field of them, and of lines of its stream."""
+_SESSION_KEYS = frozenset({"sessionId", "parentUuid", "leafUuid"})
+
 _OTHER_SHAPES = (
     ({"kind", "parts"}, "Pydantic AI messages"),
     ({"choices"}, "a whole response of OpenAI's Chat Completions API; give its choices[0].message"),
@@ -79,6 +86,8 @@ class Evidence:
 
 
 _LANGCHAIN = Evidence("langchain", "LangChain messages")
+_ADK = Evidence("google-adk", "events of Google's Agent Development Kit")
+_CLAUDE_CODE = Evidence("claude-code", "a log of Claude Code or the Claude Agent SDK")
 _CALLS = {
     key: Evidence("openai-chat", f"OpenAI chat messages (calls under {key!r})")
     for key in ("tool_calls", "function_call")
@@ -111,7 +120,7 @@ def detect_format(entries: Sequence[Entry], hints: Sequence[Hint], notes: Notes)
         if evidence is None:
             continue
         if evidence.format is None:
-            supported = "messages of OpenAI, Anthropic, Gemini, Bedrock, Ollama or LangChain"
+            supported = "messages of OpenAI, Anthropic, Gemini, Bedrock, Ollama, LangChain, Claude Code or Google ADK"
             notes.problem(path, f"expected {supported}; this looks like {evidence.phrase}")
         elif evidence.conclusive:
             conclusive.setdefault(evidence.format, (path, evidence.phrase))
@@ -172,6 +181,35 @@ def can_only_be_chat(message: object) -> TypeGuard[JsonObject]:
         and type(message.get("content")) in _TEXT_OR_NOTHING
         and message.get("role") in CHAT_ROLES
     )
+
+
+def is_claude_code(value: Fields) -> bool:
+    """Return whether an object is a message of Claude Code: a line of its logs, or from its SDK."""
+    if "role" in value:
+        return False
+    if value.get("type") in ("user", "assistant"):
+        return "role" in object_of(value.get("message"))
+    return any(value.keys() >= keys for keys in _CLAUDE_CODE_SHAPES)
+
+
+def is_adk_event(value: Fields) -> bool:
+    """Return whether an object is an event of a session of Google's Agent Development Kit."""
+    return "author" in value and not value.keys().isdisjoint(("invocation_id", "invocationId"))
+
+
+def is_adk_session(value: Fields) -> bool:
+    """Return whether an object is a session of Google's Agent Development Kit."""
+    return "events" in value and not value.keys().isdisjoint(("app_name", "appName"))
+
+
+def _adk_evidence(message: Fields) -> Evidence | None:
+    return _ADK if is_adk_event(message) else None
+
+
+def _claude_code_evidence(message: Fields) -> Evidence | None:
+    """Return the evidence in a message of Claude Code, and in any other line of its session files."""
+    is_of_session = "type" in message and not _SESSION_KEYS.isdisjoint(message)
+    return _CLAUDE_CODE if is_of_session or is_claude_code(message) else None
 
 
 def stream_of(event: Fields) -> FormatName | None:
@@ -335,5 +373,5 @@ def _is_message_item(message: Fields) -> bool:
     return message.get("type") == "message" and "stop_reason" not in message
 
 
-_CHECKS_WITHOUT_ROLE: tuple[_Check, ...] = (_type_evidence, _shape_evidence)
+_CHECKS_WITHOUT_ROLE: tuple[_Check, ...] = (_claude_code_evidence, _adk_evidence, _type_evidence, _shape_evidence)
 _CHECKS_WITH_ROLE: tuple[_Check, ...] = (_type_evidence_beside_role, _part_evidence, _key_evidence, _hint)

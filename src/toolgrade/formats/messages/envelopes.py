@@ -21,7 +21,7 @@ from toolgrade._internal.message_content import (
     text_or_empty,
 )
 from toolgrade.cases import RunStatus
-from toolgrade.formats.messages.detect import Hint, evidence_of
+from toolgrade.formats.messages.detect import Hint, evidence_of, is_adk_session
 from toolgrade.formats.messages.field_readers import Notes, present_keys, read_list, read_object
 from toolgrade.formats.messages.gemini import camel_keys
 from toolgrade.formats.messages.message import Entry, entries_of
@@ -100,6 +100,8 @@ class Envelope:
             return
         if _is_message(fields):
             self._add_message(fields, path)
+        elif is_adk_session(fields):
+            self.add(fields["events"], f"{path}.events")
         elif "request" in fields or isinstance(fields.get("body"), Mapping):
             for key in present_keys(fields, ("request", "response", "body")):
                 before = len(self.entries)
@@ -223,10 +225,7 @@ class Envelope:
             self.tools += [tool for tool in tools if tool not in self.tools]
 
     def _add_usage(self, fields: Fields) -> None:
-        usage = object_of(fields.get("usage")) or camel_keys(fields.get("usageMetadata")) or fields  # Ollama's
-        numbers = {name: [usage[key] for key in keys if type(usage.get(key)) is int] for name, keys in _TOKENS.items()}
-        counts = {name: of_name[0] for name, of_name in numbers.items() if of_name}
-        self.usage.append((text_of(first_of(fields, "model", "modelVersion", "modelId")), counts))
+        self.usage.append((text_of(first_of(fields, "model", "modelVersion", "modelId")), token_counts(fields)))
 
     def _set_end(self, reason: object, path: str, details: str = "") -> None:
         """Set how the response ended whose message was added last."""
@@ -267,6 +266,13 @@ def _is_message(fields: Fields) -> bool:
     """Return whether an object is a message or an item of a supported format."""
     evidence = None if "role" in fields else evidence_of(fields)
     return "role" in fields or (evidence is not None and evidence.format is not None)
+
+
+def token_counts(response: Fields) -> dict[str, int]:
+    """Return the token counts of a response by name."""
+    usage = object_of(response.get("usage")) or camel_keys(response.get("usageMetadata")) or response  # Ollama's
+    numbers = {name: [usage[key] for key in keys if type(usage.get(key)) is int] for name, keys in _TOKENS.items()}
+    return {name: of_name[0] for name, of_name in numbers.items() if of_name}
 
 
 def _has_calls(message: Fields) -> bool:

@@ -8,12 +8,15 @@ from typing import Any, TypeAlias
 
 from toolgrade.calls import ToolCallType, ToolSpec
 from toolgrade.capture import Request, image_parts
-from toolgrade.cases import MLLMImage
+from toolgrade.cases import MLLMImage, RunStatus
 from toolgrade.formats.messages.field_readers import Notes, read_list, read_text
 from toolgrade.matching.json_compare import ABSENT
 
 Entry: TypeAlias = tuple[str, object]
 """One message or item as it was recorded, with its path."""
+
+End: TypeAlias = tuple[RunStatus, str | None]
+"""How a response ended, and why."""
 
 
 @dataclass(slots=True)
@@ -78,6 +81,7 @@ class Answer:
         artifact: What the tool returned in addition.
         type: Who ran the tool, if the answer shows that.
         without_ids: It has the old form of OpenAI's chat, a message of role `function`.
+        cancelled: The call was stopped before its end, by a person or with the run.
 
     Example:
         >>> from toolgrade.formats import read_responses_answer
@@ -97,6 +101,7 @@ class Answer:
     artifact: Any = None
     type: ToolCallType | None = None
     without_ids: bool = False
+    cancelled: bool = False
 
 
 @dataclass(slots=True)
@@ -109,10 +114,11 @@ class OfferedTools:
 
 @dataclass(slots=True)
 class ModelUse:
-    """The model of one response, and its token counts by name."""
+    """The model of one response, its token counts by name, and how it ended, if that is known."""
 
     model: str | None
     usage: Mapping[str, int] = field(default_factory=dict[str, int])
+    end: End | None = None
 
 
 NeutralMessage: TypeAlias = "UserInput | ModelMessage | Answer | OfferedTools | ModelUse"

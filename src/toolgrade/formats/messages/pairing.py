@@ -251,6 +251,8 @@ def _status(call: RecordedCall, *, is_interrupted: bool) -> CallStatus:
         return _OK
     if answer.unknown_tool or _is_unknown(call):
         return CallStatus.UNKNOWN_TOOL
+    if answer.cancelled:
+        return CallStatus.CANCELLED
     return CallStatus.REJECTED if answer.approved is False else CallStatus.ERROR
 
 

@@ -9,7 +9,17 @@ from typing import Literal, get_args
 from toolgrade._internal.json import within_limits
 from toolgrade.cases import Run
 from toolgrade.errors import ConfigurationError
-from toolgrade.formats.messages import anthropic, bedrock, gemini, langchain, ollama, openai_chat, openai_responses
+from toolgrade.formats.messages import (
+    anthropic,
+    bedrock,
+    claude_code,
+    gemini,
+    google_adk,
+    langchain,
+    ollama,
+    openai_chat,
+    openai_responses,
+)
 from toolgrade.formats.messages.detect import chat_format, detect_format, entries_in_format
 from toolgrade.formats.messages.envelopes import unpack
 from toolgrade.formats.messages.field_readers import Notes
@@ -28,6 +38,8 @@ _READERS: dict[FormatName, Callable[[Iterable[Entry], Notes], Iterator[tuple[str
     "bedrock": bedrock.read_messages,
     "ollama": ollama.read_messages,
     "langchain": langchain.read_messages,
+    "claude-code": claude_code.read_lines,
+    "google-adk": google_adk.read_events,
 }
 
 

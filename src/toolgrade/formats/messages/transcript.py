@@ -19,21 +19,34 @@ from toolgrade.capture.records import json_value
 from toolgrade.cases import ConversationalTestCase, Handoff, MLLMImage, Run, RunStatus, Turn
 from toolgrade.errors import InvalidDataError, Problem
 from toolgrade.formats.messages.field_readers import Notes
-from toolgrade.formats.messages.message import Answer, ModelMessage, ModelUse, NeutralMessage, OfferedTools, UserInput
+from toolgrade.formats.messages.message import (
+    Answer,
+    End,
+    ModelMessage,
+    ModelUse,
+    NeutralMessage,
+    OfferedTools,
+    UserInput,
+)
 from toolgrade.formats.messages.pairing import CallBuilder, OpenCalls, RecordedCall, Scope, error_of
 from toolgrade.matching.json_compare import ABSENT
 
 FormatName: TypeAlias = Literal[
-    "openai-chat", "openai-responses", "anthropic", "gemini", "bedrock", "ollama", "langchain"
+    "openai-chat",
+    "openai-responses",
+    "anthropic",
+    "gemini",
+    "bedrock",
+    "ollama",
+    "langchain",
+    "claude-code",
+    "google-adk",
 ]
 """The formats that are read: Chat Completions, Responses, Anthropic's Messages, Gemini's contents, Bedrock's Converse,
-Ollama's chat, and dumps of LangChain's messages."""
+Ollama's chat, dumps of LangChain's messages, logs of Claude Code, and sessions of Google's Agent Development Kit."""
 
 _FORMATS_WITHOUT_IDS = ("gemini", "ollama")
 """Formats whose calls need no ids: name and order say which answer belongs to which call."""
-
-End: TypeAlias = tuple[RunStatus, str | None]
-"""How a response ended, and why."""
 
 _FUNCTION: Final = ToolCallType.FUNCTION  # Python 3.11 takes long to look up a member of an enumeration
 _RUN_BY_PROVIDER: Final = (ToolCallType.HOSTED, ToolCallType.MCP)
@@ -64,6 +77,8 @@ class _Exchange:
     output: str | None = None
     """The final answer: no call stands in the same message or after it."""
     calls: list[RecordedCall] = field(default_factory=list)
+    end: End | None = None
+    """How its last response ended, if that is in the messages."""
 
     @property
     def input(self) -> str | None:
@@ -137,7 +152,7 @@ class Transcript:
             "warnings": self.run.warnings or None,
         }
         # Only the last turn ends as the run.
-        status, error = (self.run.status, self.run.error) if is_last else (RunStatus.OK, None)
+        status, error = (self.run.status, self.run.error) if is_last else exchange.end or (RunStatus.OK, None)
         status = _status_with(exchange.output, status)
         if status is not RunStatus.OK:
             fields |= {"status": status, "error": error}
@@ -246,6 +261,7 @@ def _read(
             transcription.offer_tools(message)
         elif isinstance(message, ModelUse):
             transcription.add_use(message.model, message.usage)
+            transcription.set_end(message.end)
         else:  # a caller may pass anything
             text = f"expected a UserInput, a ModelMessage or an Answer, got {short_repr(message)}"
             raise InvalidDataError(f"{place}: {text}", [Problem(place, text)])
@@ -302,12 +318,18 @@ class _Transcription:
             else:
                 self._warn(f"usage must map names to whole numbers, got {short_repr({name: amount})}; it was left out")
 
+    def set_end(self, end: End | None) -> None:
+        """Set how the last response ended, if that is known and was not before."""
+        if end is not None:
+            self.exchanges = self.exchanges or [_Exchange()]
+            self.exchanges[-1].end = self.exchanges[-1].end or end
+
     def add_user_input(self, user: UserInput) -> None:
         """Add a message of the user."""
         if self._answers_to_pair:
             self.flush_answers()
         self._round_is_over = True
-        if not self.exchanges or self.exchanges[-1].has_agent:
+        if not self.exchanges or self.exchanges[-1].has_agent or self.exchanges[-1].end:
             self.exchanges.append(_Exchange())
         self.exchanges[-1].user_inputs.append(user)
 
@@ -344,7 +366,7 @@ class _Transcription:
             self._round_is_over = False
         self._top.last_message += 1
         exchange = self.exchanges[-1]
-        exchange.has_agent = True
+        exchange.has_agent, exchange.end = True, None
         return exchange
 
     def _add_call(self, request: Request, message: ModelMessage, place: str) -> RecordedCall:
@@ -480,6 +502,7 @@ class _Transcription:
             call.position = position
         # If the user spoke only once, the run says it all.
         has_turns = sum(bool(exchange.user_inputs) for exchange in self.exchanges) > 1
+        end = (self.exchanges[-1].end if self.exchanges else None) or end
         status = self._status(end[0])
         is_interrupted = status is RunStatus.INTERRUPTED
         builder = CallBuilder(self.calls, self._turns() if has_turns else {}, is_interrupted=is_interrupted)

@@ -1,0 +1,230 @@
+"""Reader of Claude Code's logs: session files, `--output-format stream-json`, and messages of the Claude Agent SDK.
+
+Each line wraps a message of Anthropic's form. It differs from a list of those messages in what stands around them: a
+response has a line for each of its blocks, results come while it is still being written, lines of sub-agents stand
+between those of the agent, a session file keeps the branches that were left, and not every text of the role `user` was
+written by the user.
+
+Source: the package `claude-agent-sdk`, `types.py` (messages), `_internal/message_parser.py` (lines of a stream) and
+`_internal/sessions.py` (session files: the chain of `parentUuid`, parallel calls beside it, texts that are not shown).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, TypeAlias
+
+from toolgrade._internal.message_content import Fields, object_of, part_text, parts_of, text_of
+from toolgrade.capture import Request
+from toolgrade.cases import RunStatus
+from toolgrade.formats.messages.anthropic import read_assistant, read_user
+from toolgrade.formats.messages.envelopes import token_counts
+from toolgrade.formats.messages.field_readers import Notes, list_of
+from toolgrade.formats.messages.message import Answer, Entry, ModelMessage, ModelUse, NeutralMessage, UserInput
+
+_Messages: TypeAlias = Iterator[tuple[str, NeutralMessage]]
+
+_HARNESS: Final = re.compile(r"\s*<(local-command-|session-start-hook|tick>|goal>|ide_|system-reminder|task-not|bash-)")
+"""Beginnings of texts that Claude Code itself writes in the role of the user."""
+_COMMAND: Final = re.compile(r"<command-name>(.*?)</command-name>(?:.*<command-args>(.*?)</command-args>)?", re.DOTALL)
+_INTERRUPTION: Final = "[Request interrupted by user"
+_UNKNOWN_TOOL: Final = "<tool_use_error>Error: No such tool available"
+_STOPPED: Final = "this call was stopped while running"
+_REFUSALS: Final = ("The user doesn't want to ", "Permission to use ", "Permission for this ")
+"""Beginnings of results of refused calls, in versions that do not mark them."""
+
+
+def read_lines(entries: Iterable[Entry], notes: Notes) -> _Messages:
+    """Yield the messages; the calls of a sub-agent come after the call that started it."""
+    lines = [_Line(path, object_of(entry)) for path, entry in entries]
+    for line in lines:
+        if "role" in line.fields:
+            notes.problem(line.path, "expected a line of a log of Claude Code, got a message with a role")
+    yield from _Log(lines, notes).read(None)
+
+
+class _Line:
+    """A line with the message in it."""
+
+    def __init__(self, path: str, fields: Fields) -> None:
+        self.fields, self.uuid = fields, str(fields.get("uuid"))
+        self.is_of_subagent = bool(fields.get("isSidechain"))
+        self.message = object_of(fields.get("message")) or fields
+        self.path = path if self.message is fields else f"{path}.message"
+        self.role = _role_of(fields)
+        is_shown = self.role and not (fields.get("isMeta") or fields.get("isCompactSummary"))
+        content = parts_of(self.message.get("content")) if is_shown else []
+        self.entries = [(f"{self.path}.content[{index}]", _typed(block)) for index, block in enumerate(content)]
+        blocks = [block for _, block in self.entries]
+        self.calls = {str(block.get("id")): block for block in blocks if str(block["type"]).endswith("tool_use")}
+        self.answered = [str(block["tool_use_id"]) for block in blocks if "tool_use_id" in block]
+        self.text = "".join(part_text(block) or "" for block in blocks)
+        own_id = text_of(self.message.get("id") or fields.get("message_id"))
+        self.response_id = own_id if self.role == "assistant" else None
+
+
+def _role_of(fields: Fields) -> str | None:
+    kind = fields.get("type")
+    if kind in ("user", "assistant"):
+        return str(kind)
+    if "content" in fields and kind != "system":  # a message of the SDK, which has its class as its type
+        return "assistant" if "model" in fields else "user"
+    return "result" if "num_turns" in fields else None
+
+
+def _typed(block: object) -> Fields:
+    """Return a block of content with its type, which blocks of the SDK do not have."""
+    fields = {"text": block} if isinstance(block, str) else object_of(block)
+    kinds = {"tool_use_id": "tool_result", "input": "tool_use", "thinking": "thinking"}
+    return {"type": next((kind for key, kind in kinds.items() if key in fields), "text"), **fields}
+
+
+class _Log:
+    """The lines of a log, by the id of the call that started their agent; `None` for the agent itself."""
+
+    def __init__(self, lines: list[_Line], notes: Notes) -> None:
+        self._notes = notes
+        self._calls = {call_id: block for line in lines for call_id, block in line.calls.items()}
+        self._results = [line.fields for line in lines if line.role == "result"]
+        denials = [one for result in self._results for one in list_of(result.get("permission_denials"))]
+        self._denied = {str(object_of(one).get("tool_use_id")) for one in denials}
+        self._responses = self._by_agent(_without_abandoned(lines))
+        texts = [line.text for line in lines if line.role == "user" and not line.fields.get("parent_tool_use_id")]
+        self._has_texts = any(not _HARNESS.match(text) for text in texts if text and not text.startswith(_INTERRUPTION))
+        self._turn_begins = len(self._results) > 1
+        self._command: tuple[str, UserInput] | None = None
+
+    def _by_agent(self, lines: list[_Line]) -> dict[str | None, list[list[_Line]]]:
+        """Return the lines of each agent, those of one response together."""
+        by_agent: dict[str | None, list[list[_Line]]] = {}
+        responses: dict[Any, list[_Line]] = {}
+        agents: dict[str, str | None] = {}
+        is_own_file = all(line.is_of_subagent for line in lines if line.role)
+        for line in lines:
+            agent = text_of(line.fields.get("parent_tool_use_id"))
+            if line.is_of_subagent and not is_own_file:
+                agent = agents.get(str(line.fields.get("parentUuid"))) or self._call_that_starts(line, agents)
+                agents[line.uuid] = agent
+            key = (agent, line.response_id) if line.response_id else id(line)
+            if key not in responses:
+                responses[key] = []
+                by_agent.setdefault(agent, []).append(responses[key])
+            responses[key].append(line)
+        unknown = [agent for agent in by_agent if agent is not None and agent not in self._calls]
+        lost = [lines[0].path for agent in unknown for lines in by_agent[agent]]
+        self._notes.warn_once(lost, "is of a sub-agent whose start is not in the log; its calls were left out")
+        return by_agent
+
+    def _call_that_starts(self, first: _Line, agents: dict[str, str | None]) -> str:
+        """Return the id of the call that starts the sub-agent with this first line, its prompt."""
+        ids = (one for one, call in self._calls.items() if object_of(call.get("input")).get("prompt") == first.text)
+        return next((call_id for call_id in ids if call_id not in agents.values()), "")
+
+    def read(self, agent: str | None) -> _Messages:
+        """Yield the messages of an agent; of a sub-agent only calls and their results."""
+        for lines in self._responses.pop(agent, ()):
+            if lines[0].role == "assistant":
+                yield from self._read_response(lines, agent)
+            elif lines[0].role == "user":
+                yield from self._read_user(lines[0], agent)
+            elif lines[0].role == "result":
+                yield lines[0].path, ModelUse(None, token_counts(lines[0].fields), _end_of(lines[0].fields))
+                self._turn_begins = True
+
+    def _read_response(self, lines: list[_Line], agent: str | None) -> _Messages:
+        path, message = lines[0].path, lines[-1].message
+        is_of_model = message.get("model") != "<synthetic>"  # written by Claude Code
+        is_error = lines[0].fields.get("isApiErrorMessage") or lines[0].fields.get("error")
+        if agent is None and (is_of_model or is_error):
+            if self._command is not None:
+                yield self._command
+            elif self._turn_begins and not self._has_texts:  # the SDK does not repeat what the user said
+                yield path, UserInput("")
+            self._command, self._turn_begins = None, False
+        if not is_of_model:
+            if is_error:
+                yield path, ModelUse(None, end=(RunStatus.ERROR, lines[0].text))
+            return
+        usage = {} if self._results else token_counts(message)  # results have those of all responses
+        for place, one in read_assistant([entry for line in lines for entry in line.entries], path, self._notes):
+            if isinstance(one, ModelMessage):
+                calls = [part for part in one.parts if isinstance(part, Request)]
+                for call in calls:
+                    call.caller = agent or call.caller
+                if calls or agent is None:
+                    yield place, ModelMessage(calls if agent else one.parts, None, text_of(message.get("model")), usage)
+                for call in calls:
+                    yield from self.read(call.id) if call.id else ()
+            else:
+                yield place, one
+
+    def _read_user(self, line: _Line, agent: str | None) -> _Messages:
+        if agent is None and line.text:
+            self._command = None  # the agent did not answer it: Claude Code runs commands such as /cost itself
+        entries = [(place, block) for place, block in line.entries if not _HARNESS.match(part_text(block) or "")]
+        for place, message in read_user(entries, line.path, self._notes):
+            if isinstance(message, Answer):
+                self._complete(message, line.fields)
+                yield place, message
+            elif isinstance(message, UserInput) and agent is None:
+                command = _COMMAND.search(message.text)
+                if command is not None:
+                    self._command = (place, UserInput(" ".join(filter(None, command.groups()))))
+                elif message.text.startswith(_INTERRUPTION):
+                    yield place, ModelUse(None, end=(RunStatus.STOPPED, "interrupted by the user"))
+                else:
+                    yield place, message
+
+    def _complete(self, answer: Answer, line: Fields) -> None:
+        """Set what a failed answer says besides its text: that a call was refused, cut off, or of an unknown tool."""
+        text, call_id = str(answer.content), str(answer.call_id)
+        answer.unknown_tool = answer.failed and text.startswith(_UNKNOWN_TOOL)
+        # A server chooses its own texts, so they say nothing of what Claude Code did.
+        if str(self._calls.get(call_id, {}).get("name")).startswith("mcp__"):
+            text = ""
+        kinds = (object_of(one).get("non_execution_kind") for one in list_of(line.get("tool_result_meta")))
+        kind = line.get("toolDenialKind") or next(kinds, None)
+        if answer.failed and (
+            kind in ("interrupted", "cancelled") or text.startswith(_INTERRUPTION) or _STOPPED in text
+        ):
+            answer.cancelled = True
+        elif answer.failed and (kind or call_id in self._denied or text.startswith(_REFUSALS)):
+            answer.approved = False
+
+
+def _end_of(result: Fields) -> tuple[RunStatus, str | None]:
+    kind = str(result.get("subtype"))
+    if kind == "success" and not result.get("is_error"):
+        return RunStatus.OK, None
+    error = "; ".join(map(str, list_of(result.get("errors")))) or text_of(result.get("result")) or kind
+    return (RunStatus.STOPPED if kind.startswith("error_max_") else RunStatus.ERROR), error
+
+
+def _without_abandoned(lines: list[_Line]) -> list[_Line]:
+    """Return the lines without the branches that the user left by going back.
+
+    The chain from the last message to the first leaves out parallel calls and their results; `logicalParentUuid` leads
+    to what came before a summary.
+    """
+    if not any("parentUuid" in line.fields for line in lines):
+        return lines
+    places = {line.uuid: place for place, line in enumerate(lines)}
+    place = max((place for place, line in enumerate(lines) if line.entries and not line.is_of_subagent), default=-1)
+    chain: set[int] = set()
+    while place >= 0 and place not in chain:
+        chain.add(place)
+        parent = lines[place].fields.get("parentUuid", "") or lines[place].fields.get("logicalParentUuid")
+        # A parent that is not in the file, and a line without one, follow the line before them.
+        place = -1 if parent is None else places.get(str(parent), place - 1)
+    responses = {lines[place].response_id for place in chain} - {None}
+    calls = {call_id for line in lines if line.response_id in responses for call_id in line.calls}
+    return [
+        line
+        for place, line in enumerate(lines)
+        if place in chain
+        or line.response_id in responses
+        or calls.intersection(line.answered)
+        or line.is_of_subagent
+        or not line.role
+    ]
