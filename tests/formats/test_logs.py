@@ -264,6 +264,8 @@ def test_errors_of_the_api_in_older_versions() -> None:
     failure["message"]["model"] = "<synthetic>"
     run = read([said("Go."), asks("t1"), gets("t1"), failure]).run
     assert (run.status, run.error, run.actual_output) == (RunStatus.ERROR, "API Error: 500", None)
+    run = read([said("Go."), answers("Done."), said("And?"), failure]).run
+    assert (run.status, run.actual_output) == (RunStatus.ERROR, None)
 
 
 def test_a_folder_of_sessions(tmp_path: Path) -> None:

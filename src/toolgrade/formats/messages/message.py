@@ -15,9 +15,6 @@ from toolgrade.matching.json_compare import ABSENT
 Entry: TypeAlias = tuple[str, object]
 """One message or item as it was recorded, with its path."""
 
-End: TypeAlias = tuple[RunStatus, str | None]
-"""How a response ended, and why."""
-
 
 @dataclass(slots=True)
 class UserInput:
@@ -118,7 +115,7 @@ class ModelUse:
 
     model: str | None
     usage: Mapping[str, int] = field(default_factory=dict[str, int])
-    end: End | None = None
+    end: tuple[RunStatus, str | None] | None = None
 
 
 NeutralMessage: TypeAlias = "UserInput | ModelMessage | Answer | OfferedTools | ModelUse"

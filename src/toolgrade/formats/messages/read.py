@@ -9,20 +9,12 @@ from typing import Literal, get_args
 from toolgrade._internal.json import within_limits
 from toolgrade.cases import Run
 from toolgrade.errors import ConfigurationError
-from toolgrade.formats.messages import (
-    anthropic,
-    bedrock,
-    claude_code,
-    gemini,
-    google_adk,
-    langchain,
-    ollama,
-    openai_chat,
-    openai_responses,
-)
+from toolgrade.formats.messages import anthropic, bedrock, gemini, langchain, ollama, openai_chat, openai_responses
+from toolgrade.formats.messages.claude_code import read_lines
 from toolgrade.formats.messages.detect import chat_format, detect_format, entries_in_format
 from toolgrade.formats.messages.envelopes import unpack
 from toolgrade.formats.messages.field_readers import Notes
+from toolgrade.formats.messages.google_adk import read_events
 from toolgrade.formats.messages.message import Entry, ModelUse, NeutralMessage, OfferedTools, entries_of
 from toolgrade.formats.messages.offered_tools import offered_tools
 from toolgrade.formats.messages.transcript import FormatName, Transcript, read_transcript, run_of
@@ -38,8 +30,8 @@ _READERS: dict[FormatName, Callable[[Iterable[Entry], Notes], Iterator[tuple[str
     "bedrock": bedrock.read_messages,
     "ollama": ollama.read_messages,
     "langchain": langchain.read_messages,
-    "claude-code": claude_code.read_lines,
-    "google-adk": google_adk.read_events,
+    "claude-code": read_lines,
+    "google-adk": read_events,
 }
 
 

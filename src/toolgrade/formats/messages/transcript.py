@@ -19,15 +19,7 @@ from toolgrade.capture.records import json_value
 from toolgrade.cases import ConversationalTestCase, Handoff, MLLMImage, Run, RunStatus, Turn
 from toolgrade.errors import InvalidDataError, Problem
 from toolgrade.formats.messages.field_readers import Notes
-from toolgrade.formats.messages.message import (
-    Answer,
-    End,
-    ModelMessage,
-    ModelUse,
-    NeutralMessage,
-    OfferedTools,
-    UserInput,
-)
+from toolgrade.formats.messages.message import Answer, ModelMessage, ModelUse, NeutralMessage, OfferedTools, UserInput
 from toolgrade.formats.messages.pairing import CallBuilder, OpenCalls, RecordedCall, Scope, error_of
 from toolgrade.matching.json_compare import ABSENT
 
@@ -44,6 +36,9 @@ FormatName: TypeAlias = Literal[
 ]
 """The formats that are read: Chat Completions, Responses, Anthropic's Messages, Gemini's contents, Bedrock's Converse,
 Ollama's chat, dumps of LangChain's messages, logs of Claude Code, and sessions of Google's Agent Development Kit."""
+
+End: TypeAlias = tuple[RunStatus, str | None]
+"""How a response ended, and why."""
 
 _FORMATS_WITHOUT_IDS = ("gemini", "ollama")
 """Formats whose calls need no ids: name and order say which answer belongs to which call."""
@@ -323,6 +318,7 @@ class _Transcription:
         if end is not None:
             self.exchanges = self.exchanges or [_Exchange()]
             self.exchanges[-1].end = self.exchanges[-1].end or end
+            self._output = self.exchanges[-1].output  # not that of a turn before
 
     def add_user_input(self, user: UserInput) -> None:
         """Add a message of the user."""
