@@ -251,6 +251,28 @@ def test_a_hosted_call_has_its_result_in_the_message() -> None:
     ]
 
 
+def test_a_search_for_tools_is_neither_called_nor_offered() -> None:
+    """A provider's own; a function of the user may have its name."""
+    builder = builder_of(*(Request("tool_search", {}, kind.value, type=kind) for kind in ToolCallType))
+    builder.offered([ToolSpec(name="tool_search_tool_bm25", type=ToolCallType.HOSTED)])
+
+    run = builder.build()
+    assert ([call.id for call in run.calls], run.available_tools) == (["function", "mcp", "custom"], None)
+
+
+def test_a_request_for_approval_waits_without_a_thread() -> None:
+    """Its run is interrupted until somebody decides, or the model goes on without it."""
+    builder = builder_of(Request("pay", {}, "a1", needs_approval=True))
+    builder.ended("")
+    waiting = builder.build()
+    builder.model_asked([])
+    ended = builder.build()
+
+    assert (waiting.status, ended.status) == (RunStatus.INTERRUPTED, RunStatus.OK)
+    statuses = [run.calls[0].execution and run.calls[0].execution.status.value for run in (waiting, ended)]
+    assert statuses == ["pending", "not_executed"]
+
+
 def test_a_hand_off_is_a_call_and_a_handoff() -> None:
     """The hand-off call is stored among the calls and named by position; it is not a called tool."""
     builder = builder_of(slow(1, "c1"))

@@ -80,6 +80,98 @@ def test_blocks_that_repeat_calls_do_not_count_and_those_of_the_provider_do() ->
     ]
 
 
+def ai(content: Any, **fields: Any) -> Plain:
+    """A message of the model."""
+    return {"type": "ai", "content": content, **fields}
+
+
+LOOK = {"type": "server_tool_use", "id": "s1", "name": "look", "input": {}, "partial_json": '{"q": "x"}'}
+PATCH = {"type": "apply_patch_call", "call_id": "c1", "operation": {"path": "a"}}
+PATCHED = [{"type": "apply_patch_call_output", "call_id": "c1", "output": "done"}]
+SEARCH = {"type": "server_tool_call", "id": "s1", "name": "tool_search_tool_bm25", "args": {"query": "x"}}
+FREE = [{"type": "custom_tool_call", "call_id": "c1", "name": "run", "input": "1+1"}]
+PRINTED = [{"type": "custom_tool_call_output", "output": "2"}]
+CODE = {"type": "executable_code", "executable_code": "1/0", "language": "PYTHON"}
+
+BLOCKS: dict[str, tuple[list[Plain], list[object]]] = {
+    "streamed arguments, and the result in the next message": (
+        [ai([LOOK]), ai([{"type": "look_tool_result", "tool_use_id": "s1", "content": "found"}])],
+        [("look", {"q": "x"}, "ok", "found")],
+    ),
+    "an item that the client answers as a person": (
+        [ai([{"type": "non_standard", "value": PATCH}]), {"type": "human", "content": PATCHED}, ai("Done.")],
+        [("apply_patch", {"path": "a"}, "ok", "done")],
+    ),
+    "items beside the content": (
+        [
+            ai(
+                "Look.",
+                additional_kwargs={"tool_outputs": [{"type": "web_search_call", "id": "w1", "action": {"q": 1}}]},
+            )
+        ],
+        [("web_search", {"q": 1}, "ok", None)],
+    ),
+    "free text": (
+        [
+            ai(FREE, tool_calls=[{"name": "run", "args": {"__arg1": "1+1"}, "id": "c1"}]),
+            {"type": "tool", "content": PRINTED, "tool_call_id": "c1"},
+        ],
+        [("run", {"input": "1+1"}, "ok", "2")],
+    ),
+    "a search for tools": (
+        [ai([SEARCH, {"type": "server_tool_result", "tool_call_id": "s1", "output": {"tool_references": []}}])],
+        [],
+    ),
+    "unreadable arguments": (
+        [
+            ai(
+                [{"type": "invalid_tool_call", "name": "add", "args": "{", "id": "c1"}],
+                invalid_tool_calls=[{"name": "add", "args": "{", "id": "c1", "error": "no JSON"}],
+            )
+        ],
+        [("add", {}, "invalid_arguments", None)],
+    ),
+    "code without ids": (
+        [ai([CODE, {"type": "code_execution_result", "code_execution_result": "ZeroDivisionError", "outcome": 2}])],
+        [("code_execution", {"code": "1/0", "language": "PYTHON"}, "error", None)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("messages", "calls"), BLOCKS.values(), ids=BLOCKS)
+def test_calls_in_blocks_of_content(messages: list[Plain], calls: list[object]) -> None:
+    """They are read in the form of each provider, and nothing is missing after them."""
+    transcript = read([{"type": "human", "content": "Go."}, *messages])
+    run = transcript.run
+
+    assert [
+        (call.name, call.arguments, call.execution and call.execution.status.value, call.output) for call in run.calls
+    ] == calls
+    assert len(transcript.turns) == 1
+    assert [text for text in run.warnings if "not a JSON object" not in text] == []
+
+
+USE = {"type": "tool_use", "id": "c1", "name": "add", "input": {}}
+
+THOUGHTS: dict[str, tuple[Any, Plain]] = {
+    "anthropic": ([{"type": "thinking", "thinking": "A\nB"}, USE], {}),
+    "standard, in two blocks": ([{"type": "reasoning", "reasoning": "A"}, {"type": "reasoning", "reasoning": "B"}], {}),
+    "streamed into the text": ([{"type": "text", "text": "", "reasoning": "A\nB"}, USE], {}),
+    "bedrock": ([{"type": "reasoning_content", "reasoning_content": {"text": "A\nB", "signature": "s"}}, USE], {}),
+    "beside the content": ("Adding.", {"reasoning_content": "A\nB"}),
+    "item beside the content": ([], {"reasoning": {"type": "reasoning", "summary": [{"text": "A"}, {"text": "B"}]}}),
+}
+
+
+@pytest.mark.parametrize(("content", "additional"), THOUGHTS.values(), ids=THOUGHTS)
+def test_reasoning_before_a_call_is_read(content: Any, additional: Plain) -> None:
+    """In the form of each provider."""
+    call = {"name": "add", "args": {}, "id": "c1"}
+    (read_call,) = read([ai(content, additional_kwargs=additional, tool_calls=[call])]).run.calls
+
+    assert read_call.reasoning == "A\nB"
+
+
 def test_calls_only_in_additional_kwargs_are_read() -> None:
     """Old versions wrote them there."""
     call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}

@@ -183,7 +183,7 @@ def test_a_request_for_approval_waits_until_it_is_decided(
     answers: list[Answer], status: RunStatus, calls: list[str]
 ) -> None:
     """A run whose last message waits for a person is interrupted, and its call is pending."""
-    run = run_of("go", ModelMessage([add("a")], approvals=["a"]), *answers)
+    run = run_of("go", ModelMessage([add("a", needs_approval=True)]), *answers)
 
     assert run.status is status
     assert [row[0] for row in rows(run)] == calls

@@ -340,6 +340,20 @@ ANTHROPIC: dict[str, tuple[list[Plain], list[tuple[Any, ...]], list[str]]] = {
         [("code_execution", {}, "ok", RAN)],
         [],
     ),
+    "search for tools": (
+        [
+            agent(
+                [
+                    use("tool_search_tool_regex", "s1", "server_tool_use"),
+                    result({"tool_references": []}, "s1", "tool_search_tool_result"),
+                    use(),
+                ]
+            ),
+            user([result("3")]),
+        ],
+        [("add", {}, "ok", "3")],
+        [],
+    ),
     "paused": (
         [
             agent([use("web_search", "s1", "server_tool_use")]),
@@ -402,6 +416,24 @@ def test_calls_by_code_are_nested() -> None:
     assert briefs(run) == [("code_execution", {}, "ok", RAN)]
     assert [brief(call) for call in run.select_calls(nested=True)[1:]] == [("add", {}, "ok", "3")]
     assert (run.actual_output, run.status) == ("3", RunStatus.OK)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [agent([use()]), agent([{"type": "thinking", "thinking": "Hm."}, use(), text("x"), use()])],
+        [
+            function_call("add"),
+            {"type": "function_call_output", "call_id": "c1", "output": "3"},
+            {"type": "reasoning", "summary": [{"text": "Hm."}]},
+            function_call("add"),
+            function_call("add"),
+        ],
+    ],
+)
+def test_reasoning_stands_in_the_calls_after_it(messages: list[Plain]) -> None:
+    """All of its message, up to the next thought; a call before it has none."""
+    assert [call.reasoning for call in read(messages).run.calls] == [None, "Hm.", "Hm."]
 
 
 def test_answer_follows_hosted_calls() -> None:

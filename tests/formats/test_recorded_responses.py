@@ -44,6 +44,12 @@ def walk(value: Any) -> Iterator[dict[str, Any]]:
         yield from walk(inner)
 
 
+def is_call_of_anthropic(block: dict[str, Any]) -> bool:
+    """Whether a block is a call; a search for tools is none."""
+    is_use = str(block.get("type")).endswith("tool_use")
+    return is_use and not (block["type"] == "server_tool_use" and block["name"].startswith("tool_search"))
+
+
 def counted(name: str, body: Any) -> Counter[str]:
     """The names of the calls in a request or response, counted without the readers."""
     names: Counter[str] = Counter()
@@ -54,7 +60,7 @@ def counted(name: str, body: Any) -> Counter[str]:
         if name == "openai-chat" and entry.get("role") == "assistant":
             names.update(call["function"]["name"] for call in entry.get("tool_calls") or ())
             names.update([legacy["name"]] if (legacy := entry.get("function_call")) and legacy["name"] else [])
-        elif name == "anthropic" and isinstance(kind, str) and kind.endswith("tool_use"):
+        elif name == "anthropic" and is_call_of_anthropic(entry):
             names[entry["name"]] += 1
         elif (
             name == "openai-responses"
@@ -78,7 +84,7 @@ def counted_stream(name: str, events: list[Any]) -> Counter[str]:
                 names.update([called["name"]] if isinstance(called, dict) and called.get("name") else [])
         elif name == "anthropic":
             block = event.get("content_block") or {}
-            names.update([block["name"]] if str(block.get("type")).endswith("tool_use") else [])
+            names.update([block["name"]] if is_call_of_anthropic(block) else [])
         elif event.get("type") == "response.output_item.done":
             names += counted(name, {"output": [event["item"]]})
     return names

@@ -187,7 +187,7 @@ CALLS: dict[str, tuple[Item, Request]] = {
     ),
     "mcp request for approval": (
         {"type": "mcp_approval_request", "id": "mar_1", "server_label": "git", "name": "search", "arguments": "{}"},
-        Request("search", {}, "mar_1", MCP, "git"),
+        Request("search", {}, "mar_1", MCP, "git", needs_approval=True),
     ),
     "of a later type, run by the provider": (
         {"type": "teleport_call", "id": "t1", "status": "completed", "where": "Rome", "result": "there"},

@@ -280,6 +280,26 @@ def test_hosted_calls_are_recognized_by_the_whole_message() -> None:
     assert [call.execution and call.execution.status.value for call in run] == ["ok", "ok"]
 
 
+@pytest.mark.parametrize("has_whole", [True, False])
+def test_a_search_for_tools_is_no_call(*, has_whole: bool) -> None:
+    """Neither in the whole message nor spelled out, where nothing says that the provider ran it."""
+    result = {"type": "tool_search_tool_result", "tool_use_id": "s1", "content": {"tool_references": []}}
+    search = {"type": "server_tool_use", "id": "s1", "name": "tool_search_tool_regex", "input": {"pattern": "a"}}
+    parts = [search, result, {"type": "tool_use", "id": "c1", "name": "add", "input": {"a": 1}}]
+    names = {"s1": "tool_search_tool_regex", "c1": "add"}
+    uses = [
+        {"message_content": {"type": "tool_use"}, "tool_call": {"id": key, "function": {"name": name}}}
+        for key, name in names.items()
+    ]
+    shown = {"message_content": {"type": result["type"], "text": json.dumps(result)}}
+    spelled = {"message": {"role": "assistant", "contents": [uses[0], shown, uses[1]]}}
+    whole = {"output__value": json.dumps({"role": "assistant", "type": "message", "content": parts})}
+
+    (run,) = runs(span(0, "LLM", llm__output_messages=[spelled], **(whole if has_whole else {})))
+
+    assert ([call.id for call in run.calls], run.warnings) == (["c1"], [])
+
+
 def test_an_answer_without_an_id_does_not_fail_with_another() -> None:
     """A failure that names no call says nothing of answers that name none either."""
     whole = {"messages": [{"role": "tool", "content": "x", "status": "error"}], "is_error": True}

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.prebuilt import ToolNode
@@ -162,6 +162,32 @@ def test_a_decision_for_the_middleware(options: Any, answer: Any, outputs: list[
     runs = check_answered(as_agent(approving_agent(**options)), answer, outputs)
     statuses = {call.execution.status.value for call in runs[1].calls if call.execution}
     assert statuses == {"ok" if isinstance(answer, Approve) else "rejected"}
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["checkpointer", "none"])
+@pytest.mark.parametrize(("answer", "status"), [(Approve(), "ok"), (Reject("why"), "rejected")])
+def test_an_approval_that_a_provider_asks_for(answer: Any, status: str, *, keeps: bool) -> None:
+    """It is sent in the form of OpenAI, with the reason, and the run goes on."""
+    call = {"name": "pay", "server_label": "bank", "arguments": "{}"}
+    wants = {**call, "type": "mcp_approval_request", "id": "a1"}
+    paid = {**call, "type": "mcp_call", "id": "m1", "approval_request_id": "a1", "output": "paid"}
+    sent: list[Any] = []
+
+    def script(content: Any) -> list[AIMessage]:
+        if content == "hi":
+            return [AIMessage([wants])]
+        sent.extend(content)
+        return [AIMessage([paid, "done"] if content[0]["approve"] else "done")]
+
+    agent = react_agent(ScriptedModel(script=script), [add], checkpointer=memory() if keeps else None)
+    runs = ask(as_agent(agent), "hi", answer)
+
+    assert [run.status.value for run in runs] == ["interrupted", "ok"]
+    assert [(call.name, call.execution and call.execution.status.value) for call in runs[1].calls] == [("pay", status)]
+    assert (runs[1].input, runs[1].actual_output, runs[1].warnings) == ("hi", "done", [])
+    reason = {"reason": "why"} if status == "rejected" else {}
+    approval = {"type": "mcp_approval_response", "approval_request_id": "a1", "approve": status == "ok"}
+    assert sent == [approval | reason]
 
 
 def check_answered(agent: Any, answer: Any, outputs: list[Any]) -> list[Run]:

@@ -86,6 +86,11 @@ def first_of(fields: Fields, *keys: str) -> Any:
     return next((fields[key] for key in keys if fields.get(key) is not None), None)
 
 
+def is_tool_search(name: object) -> bool:
+    """Return whether this names a provider's search for tools, or the type of its result: no tool is used by it."""
+    return str(name).startswith("tool_search")
+
+
 def part_type(part: object) -> str | None:
     """Return the `type` of a content part, if it has one."""
     return text_of(object_of(part).get("type"))

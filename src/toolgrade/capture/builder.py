@@ -24,6 +24,7 @@ from sys import getsizeof
 from typing import Any, Final
 
 from toolgrade._internal.json import JsonObject, is_unicode, json_items, short_repr
+from toolgrade._internal.message_content import is_tool_search
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import plural
 from toolgrade.calls import CallOrigin, CallStatus, ToolCall, ToolCallType, ToolSpec, read_tool_spec
@@ -327,6 +328,7 @@ class RunBuilder:
                 specs.append(read_tool_spec(tool))
             except InvalidDataError as error:
                 self.warn(f"an offered tool was not understood: {error}")
+        specs = [spec for spec in specs if not _is_tool_search(spec)]
         if all_known and specs:
             inner.offered = {*(inner.offered or ()), *(spec.name for spec in specs)}
         if inner is self._root:
@@ -370,6 +372,8 @@ class RunBuilder:
             agent = self._text(agent, "agent")
         for index, request in enumerate(requests):
             if not isinstance(request, Request):
+                continue
+            if _is_tool_search(request):
                 continue
             if id(request) in self._by_request:
                 self.warn(f"the same Request object of {request.name!r} was recorded twice; each call needs its own")
@@ -736,8 +740,10 @@ class RunBuilder:
 
     def _final_status(self) -> RunStatus:
         """Return how the run ended: a run that ended well and has a waiting call is interrupted."""
-        may_wait = self._ended and self._may_wait and self._status is RunStatus.OK
-        return RunStatus.INTERRUPTED if may_wait and any(map(self._is_waiting, self._calls)) else self._status
+        if not self._ended or self._status is not RunStatus.OK:
+            return self._status
+        calls = [call for call in self._calls if self._may_wait or (call.handle and call.handle.needs_approval)]
+        return RunStatus.INTERRUPTED if any(map(self._is_waiting, calls)) else self._status
 
     def _is_waiting(self, call: CallRecord) -> bool:
         """Return whether a call is suspended, or was requested last and neither ran nor has a result."""
@@ -917,6 +923,12 @@ class RunBuilder:
 def _labelled(label: str, tool: str | None) -> str:
     """Return the name of a value for a warning, with the tool that it belongs to."""
     return label if tool is None else f"{label} of {tool!r}"
+
+
+def _is_tool_search(tool: Request | ToolSpec) -> bool:
+    """Return whether this is a provider's search for tools, which uses no tool."""
+    # Not every trace shows who ran Anthropic's, whose names nobody else gives.
+    return is_tool_search(tool.name) and (tool.type is ToolCallType.HOSTED or "tool_search_tool" in tool.name)
 
 
 def _outcome_of(error: str | None) -> Outcome:

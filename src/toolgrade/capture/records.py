@@ -84,6 +84,7 @@ class Request:
         source: Place in the file that was read; `None` for a live recording.
         handoff: The call passes control to another agent, as its name shows.
         reasoning: The model's reasoning before the call.
+        needs_approval: The provider waits for a person's approval before it runs the tool.
 
     Example:
         >>> from toolgrade.capture import Request, RunBuilder
@@ -109,6 +110,7 @@ class Request:
     source: str | None = None
     handoff: bool = False
     reasoning: str | None = None
+    needs_approval: bool = False
 
 
 @dataclass(slots=True)

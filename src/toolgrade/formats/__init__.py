@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from toolgrade._internal.lazy_imports import lazy_package
 
 if TYPE_CHECKING:
+    from toolgrade.formats.messages.content_blocks import ContentBlocks, read_content_blocks
     from toolgrade.formats.messages.message import Answer, ModelMessage, UserInput
     from toolgrade.formats.messages.openai_responses import read_responses_answer, read_responses_call
     from toolgrade.formats.messages.read import read, run_from_messages
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
+    "ContentBlocks",
     "ModelMessage",
     "Traces",
     "Transcript",
     "UserInput",
     "case_from_record",
     "read",
+    "read_content_blocks",
     "read_responses_answer",
     "read_responses_call",
     "read_traces",
@@ -40,6 +43,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_package(
     __name__,
     {
+        "messages.content_blocks": "ContentBlocks read_content_blocks",
         "messages.message": "Answer ModelMessage UserInput",
         "traces.read": "Traces read_traces",
         "messages.transcript": "Transcript transcript_of",

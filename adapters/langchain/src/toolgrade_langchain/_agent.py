@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 
 from toolgrade import Approve, ConfigurationError, Reject
 from toolgrade.agents import AgentCallable, Conversation
 from toolgrade.cases import Run, RunStatus
 from toolgrade_langchain._active import attached
 from toolgrade_langchain._errors import error_text, status_of
+from toolgrade_langchain._messages import requests_of
 from toolgrade_langchain._recorder import ToolCallRecorder
+from toolgrade_langchain._states import state_messages
 
 _MESSAGES: Final = "langchain.messages"
 _WAITING: Final = "langchain.waiting"
@@ -33,8 +35,8 @@ def as_agent(
 
     A run that waits for a person goes on with the answer, by `Command(resume=...)`. For the middleware
     `HumanInTheLoopMiddleware`, `Approve()` and `Reject("why")` decide about each call that waits. For an `interrupt()`
-    of your own they are `True` and `False`, and a text is the text; of several interrupts, each gets the answer. At a
-    breakpoint such as `interrupt_before`, only `Approve()` goes on.
+    of your own they are `True` and `False`, and a text is the text; of several interrupts, each gets the answer. They
+    also answer a provider's request for approval. At a breakpoint such as `interrupt_before`, only `Approve()` goes on.
 
     Args:
         agent: The graph, the agent, or any runnable with `ainvoke`.
@@ -66,7 +68,8 @@ def as_agent(
         run_config["configurable"] = {"thread_id": conversation.id, **(run_config.get("configurable") or {})}
         recorder = conversation.memory.get(_WAITING)
         if recorder is not None:
-            inputs = await _resumption(agent, run_config, input, to_resume or _resume_value)
+            earlier = conversation.memory.get(_MESSAGES, [])
+            inputs = await _resumption(agent, run_config, input, to_resume or _resume_value, earlier)
             del conversation.memory[_WAITING]
         elif not isinstance(input, str):
             raise ConfigurationError("Approve and Reject must answer a run that waits, and none waits; give a text")
@@ -99,7 +102,9 @@ def as_agent(
     return ask
 
 
-async def _resumption(agent: Any, config: dict[str, Any], answer: Any, value_for: Callable[[Any, Any], Any]) -> Any:
+async def _resumption(
+    agent: Any, config: dict[str, Any], answer: Any, value_for: Callable[[Any, Any], Any], earlier: list[Any]
+) -> Any:
     """Return the input with which a thread that waits goes on after the answer of a person."""
     from langgraph.types import Command  # noqa: PLC0415 - agents that are not graphs need no LangGraph
 
@@ -113,11 +118,23 @@ async def _resumption(agent: Any, config: dict[str, Any], answer: Any, value_for
         return Command(resume=dict(zip(ids, values, strict=True)))
     if getattr(state, "next", ()) and isinstance(answer, Approve):
         return None  # which is how LangGraph goes on from a breakpoint
+    messages = earlier or state_messages(getattr(state, "values", None))
+    requests = requests_of(messages[-1]) if messages and isinstance(messages[-1], AIMessage) else []
+    approvals: list[str | dict[Any, Any]] = [_approval(one.id, answer) for one in requests if one.needs_approval]
+    if approvals and isinstance(answer, (Approve, Reject)):
+        return {"messages": [*earlier, HumanMessage(approvals)]}
     message = (
         f"{type(answer).__name__} must answer an interrupt of the graph, and the run waits without one; give Approve() "
         "at a breakpoint, or let the agent ask by interrupt() or HumanInTheLoopMiddleware"
     )
     raise ConfigurationError(message)
+
+
+def _approval(request_id: str | None, answer: Any) -> dict[str, Any]:
+    """Return the answer to a provider's request for approval."""
+    response = {"type": "mcp_approval_response", "approval_request_id": request_id}
+    reason = {"reason": answer.reject} if isinstance(answer, Reject) and answer.reject else {}
+    return {**response, "approve": isinstance(answer, Approve), **reason}
 
 
 def _resume_value(answer: Any, value: Any) -> Any:

@@ -17,7 +17,6 @@ from toolgrade.cases import Run, RunStatus
 from toolgrade.errors import InvalidDataError, Problem
 from toolgrade.formats import Answer, ModelMessage, UserInput, transcript_of
 from toolgrade_langchain import _messages, _results, _states
-from toolgrade_langchain._hosted import late_results
 
 _Entry: TypeAlias = tuple[str, UserInput | ModelMessage | Answer]
 """A message with its path."""
@@ -143,6 +142,7 @@ def _run_of(
     turn, pseudo_names = _last_turn(messages, *structured)
     tools = [spec for spec in map(read_tool_spec, available_tools) if spec.name not in pseudo_names]
     run = transcript_of(turn, "$.messages", format="langchain", available_tools=tools, end=(status, None)).run
+    status = run.status if run.status is RunStatus.INTERRUPTED else status  # it waits for an approval
     fields = {"status": status, "conversation_id": conversation_id, "run_id": run_id}
     if status is not RunStatus.INTERRUPTED:
         fields["actual_output"] = answer
@@ -174,7 +174,9 @@ def _last_turn(
             for request in requests:
                 names[request.id in ids_now].add(request.name)
             entries += _model_messages(message, [one for one in requests if one.id not in ids_now], path)
-        elif isinstance(message, ToolMessage) and message.tool_call_id not in ids_now:
+        elif not isinstance(message, ToolMessage):
+            entries += ((path, answer) for answer in _messages.answers_in(message))
+        elif message.tool_call_id not in ids_now:
             entries.append((path, _answer_in(message)))
     return _with_last_answers(entries), names[True] - names[False]
 
@@ -199,9 +201,8 @@ def _with_last_answers(entries: list[_Entry]) -> list[_Entry]:
 
 def _model_messages(message: AIMessage, requests: list[Request], path: str) -> Iterator[_Entry]:
     """Yield the late results of calls that the provider ran, then the message itself."""
-    for late in late_results(message):
-        content = late.output if late.failure is None else late.failure
-        yield path, Answer(late.call_id, content=content, failed=late.failure is not None, ran=True)
+    for answer in _messages.answers_in(message):
+        yield path, answer
     for number, request in enumerate(requests):
         request.source = f"{path}.tool_calls[{number}]"
     model, usage = _messages.model_of(message), _messages.usage_of(message)

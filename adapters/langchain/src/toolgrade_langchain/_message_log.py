@@ -21,6 +21,8 @@ from toolgrade.capture import Branch, Request, json_equal
 _MODEL_IDS: Final = ("lc_run-", "run-")
 """How the ids begin that LangChain itself gives to the messages of models."""
 
+_RUN_BY_PROVIDER: Final = (ToolCallType.HOSTED, ToolCallType.MCP)
+
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, default=repr)
 
 _Value: TypeAlias = "tuple[object, ...]"
@@ -108,7 +110,7 @@ class MessageLog:
     def add(self, message: AIMessage | None, requests: list[Request], place: Surroundings) -> LoggedMessage:
         """Add a new model message, and return its entry."""
         entry = LoggedMessage(requests, place.branch, place.around)
-        entry.calls += [MessageCall(request, entry) for request in requests if request.type is ToolCallType.FUNCTION]
+        entry.calls += [MessageCall(request, entry) for request in requests if request.type not in _RUN_BY_PROVIDER]
         self.messages.setdefault(place.branch.scope, []).append(entry)
         if message is not None:
             self._by_value.setdefault(value_of(message), []).append(entry)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from toolgrade.calls import ToolCallType
-from toolgrade.capture import Branch, Request, RunBuilder, image_parts
+from toolgrade.capture import ABSENT, Branch, Request, RunBuilder, image_parts
 from toolgrade.cases import MLLMImage
-from toolgrade_langchain._hosted import call_positions, hosted_requests, late_results
+from toolgrade.formats import Answer, read_content_blocks, read_responses_answer
 
 HANDOFF_BACK: Final = "__is_handoff_back"
 """Marks the messages that `langgraph-supervisor` adds when an agent returns control, in the form of a call."""
@@ -39,9 +38,20 @@ def _block_text(block: object) -> str:
 def question_in(messages: Sequence[object]) -> object:
     """Return the content of the last message of a person, a text or a list of blocks; `None` without one."""
     for message in reversed(messages):
-        if isinstance(message, HumanMessage):
+        if is_question(message):
             return message.content
     return None
+
+
+def is_question(message: object) -> TypeGuard[HumanMessage]:
+    """Return whether a message is one of a person who says something."""
+    return isinstance(message, HumanMessage) and says_something(message.content)
+
+
+def says_something(content: object) -> bool:
+    """Return whether the content of a person's message has more than results of calls, or an approval."""
+    blocks = content if isinstance(content, list) else []
+    return not blocks or not all(read_content_blocks([block]).answers for block in blocks)
 
 
 def user_input(content: object) -> tuple[str, list[str | MLLMImage] | None]:
@@ -60,8 +70,12 @@ def add_question(builder: RunBuilder, content: object) -> None:
 def readable_images(content: object) -> object:
     """Return the content of a tool's result, with images in the forms of LangChain itself as plain data.
 
-    Blocks of OpenAI, Anthropic and MCP stay as they are, as do addresses of images.
+    Blocks of OpenAI, Anthropic and MCP stay as they are, as do addresses of images. Of an item of OpenAI's Responses
+    that is the whole content, as `custom_tool` returns it, only the output counts.
     """
+    item = read_responses_answer(content[0]) if isinstance(content, list) and len(content) == 1 else None
+    if item is not None:
+        return item.content
     return [_readable_image(block) for block in content] if isinstance(content, list) else content
 
 
@@ -106,17 +120,16 @@ def requests_of(message: AIMessage) -> list[Request]:
 
     Calls that the content does not show come last: well-formed ones, then unreadable ones.
     """
-    placed: list[tuple[int, Request]] = list(hosted_requests(message).items())
-    positions, function = call_positions(message), ToolCallType.FUNCTION
-    end = sys.maxsize
-    for call in message.tool_calls:
-        request = Request(call["name"], call["args"], call.get("id"), type=function)
-        placed.append((positions.get(call.get("id") or "", end), request))
+    function = ToolCallType.FUNCTION
+    listed = [Request(call["name"], call["args"], call.get("id"), type=function) for call in message.tool_calls]
     for invalid in message.invalid_tool_calls:
         name, text, call_id = invalid.get("name") or "", invalid.get("args") or "", invalid.get("id")
-        request = Request(name, text, call_id, type=function, error=invalid.get("error"))
-        placed.append((positions.get(call_id or "", end), request))
-    return [request for _, request in sorted(placed, key=lambda item: item[0])]
+        listed.append(Request(name, text, call_id, type=function, error=invalid.get("error")))
+    additional, provider = message.additional_kwargs, str(message.response_metadata.get("model_provider"))
+    if isinstance(message.content, str) and not additional:  # most messages
+        return listed
+    parts = read_content_blocks(message.content, listed, additional=additional, provider=provider).parts
+    return [part for part in parts if isinstance(part, Request)]
 
 
 def usage_of(message: AIMessage) -> dict[str, int]:
@@ -139,13 +152,24 @@ def model_of(message: AIMessage) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def add_late_results(builder: RunBuilder, message: AIMessage, scope: Branch | None = None) -> None:
-    """Add the results in a message of calls that the provider ran in an earlier one."""
-    for result in late_results(message):
-        builder.result_shown(
-            result.output if result.failure is None else result.failure,
-            call_id=result.call_id,
-            failed=result.failure is not None,
-            scope=scope,
-            ran=True,
-        )
+def answers_in(message: BaseMessage) -> list[Answer]:
+    """Return the results in the content of a message, of calls that it does not request itself."""
+    answers = [] if isinstance(message.content, str) else read_content_blocks(message.content).answers
+    for answer in answers:
+        answer.ran = isinstance(message, AIMessage)  # the provider, and no client
+    return answers
+
+
+def add_answers(builder: RunBuilder, message: BaseMessage, scope: Branch | None = None) -> None:
+    """Add the results in the content of a message; an approval is none, since the result comes later."""
+    for answer in answers_in(message):
+        if not answer.approved:
+            builder.result_shown(
+                answer.content,
+                call_id=answer.call_id,
+                failed=answer.failed,
+                error=answer.error or ("failed" if answer.failed and answer.content is ABSENT else None),
+                scope=scope,
+                ran=answer.ran,
+                read=answer.approved is None,  # no callback shows who ran it
+            )

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, conver
 from langchain_core.prompt_values import PromptValue
 from pydantic import BaseModel
 
-from toolgrade_langchain._messages import question_in, text_of
+from toolgrade_langchain._messages import is_question, question_in, requests_of, says_something, text_of
 from toolgrade_langchain._results import command_update, is_command
 
 _INPUT_KEYS: Final = ("input", "question", "query")
@@ -20,10 +20,11 @@ _HUMAN: Final = frozenset({"human", "user"})
 
 
 def is_resumption(inputs: object) -> bool:
-    """Return whether the input of a graph continues a run: nothing, or a `Command` without a new question."""
+    """Return whether the input of a graph continues a run: nothing, results, or a `Command` without a new question."""
     if is_command(inputs):
         return getattr(inputs, "resume", None) is not None or question_of(inputs) is None
-    return inputs is None
+    last = None if inputs is None else next(reversed(input_messages(inputs)), None)
+    return inputs is None or (isinstance(last, HumanMessage) and not is_question(last))
 
 
 # Messages
@@ -97,7 +98,7 @@ def _fields_of(state: object) -> Mapping[str, Any] | None:
 def last_turn(messages: list[BaseMessage]) -> list[BaseMessage]:
     """Return the messages after the last message of a person."""
     for index in range(len(messages) - 1, -1, -1):
-        if isinstance(messages[index], HumanMessage):
+        if is_question(messages[index]):
             return messages[index + 1 :]
     return messages
 
@@ -215,12 +216,15 @@ def _last_question(value: object) -> object:
     for item in reversed(value if isinstance(value, list) else [value]):
         if isinstance(item, str):
             return item
+        content: object = None
         if isinstance(item, tuple) and len(item) == 2 and item[0] in _HUMAN:  # noqa: PLR2004 - a role and a content
-            return item[1]
-        if isinstance(item, Mapping) and item.get("role", item.get("type")) in _HUMAN:
-            return item.get("content")
-        if isinstance(item, HumanMessage):
-            return item.content
+            content = item[1]
+        elif isinstance(item, Mapping) and item.get("role", item.get("type")) in _HUMAN:
+            content = item.get("content")
+        elif isinstance(item, HumanMessage):
+            content = item.content
+        if content is not None and says_something(content):
+            return content
     return None
 
 
@@ -252,9 +256,14 @@ def message_answer(message: BaseMessage) -> str | None:
     if isinstance(message, HumanMessage):
         return None
     text = text_of(message.content)
-    if isinstance(message, AIMessage) and message.tool_calls and not text:
+    if isinstance(message, AIMessage) and not text and requests_calls(message):
         return None
     return text
+
+
+def requests_calls(message: AIMessage) -> bool:
+    """Return whether a message requests calls that somebody has still to run."""
+    return any(not request.ran and isinstance(request.arguments, Mapping) for request in requests_of(message))
 
 
 def _json_text(value: object) -> str | None:

@@ -92,7 +92,8 @@ def _typed(tool: Mapping[str, Any], kind: str) -> Iterator[object]:
         body = tool.get("custom")
         yield {**tool, **body} if isinstance(body, Mapping) else dict(tool)
     elif kind.startswith(_RUN_BY_CLIENT) or "input_schema" in tool or "parameters" in tool:
-        yield {**{key: value for key, value in tool.items() if key != "type"}, "name": tool.get("name") or kind}
+        own = "computer_use_preview" if kind.startswith("computer") else kind  # calls of all versions have this name
+        yield {**{key: value for key, value in tool.items() if key != "type"}, "name": tool.get("name") or own}
     else:
         yield ToolSpec(name=str(tool.get("name") or kind), type=ToolCallType.HOSTED)
 

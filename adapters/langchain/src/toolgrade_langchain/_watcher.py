@@ -12,7 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from langchain_core.agents import AgentAction
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import LLMResult
 
 from toolgrade.calls import ToolCallType
@@ -125,7 +125,7 @@ class CallbackWatcher:
         ids: dict[LoggedMessage, set[str | None]] = {}
         entry, repetitions = None, Repetitions()
         for message in turn:
-            if isinstance(message, ToolMessage):
+            if isinstance(message, (ToolMessage, HumanMessage)):
                 self._add_new_result(node, message, entry, is_loaded=True)
             elif isinstance(message, AIMessage) and not message.response_metadata.get(_messages.HANDOFF_BACK):
                 entry = None
@@ -147,7 +147,7 @@ class CallbackWatcher:
             requests = [request for request in requests if request.id not in {one.id for one in entry.requests}]
             if not requests:
                 return entry
-        _messages.add_late_results(builder, message, node.branch)
+        _messages.add_answers(builder, message, node.branch)
         builder.model_asked(requests, scope=node.branch, agent=_agent_of(node, {}) or message.name or None)
         return self._add_entry(node, message, requests)
 
@@ -190,7 +190,7 @@ class CallbackWatcher:
             return
         # A graph with a thread suspends a run by ending it, with the requests as its last message.
         recording = node.recording
-        requests_calls = isinstance(last, AIMessage) and bool(last.tool_calls)
+        requests_calls = isinstance(last, AIMessage) and _states.requests_calls(last)
         recording.interrupted |= recording.thread is not None and is_at_breakpoint()
         may_wait = recording.has_graph and recording.thread is not None and requests_calls
         self.tree.finish(node, _states.answer_of(outputs, is_graph=recording.has_graph), may_wait=may_wait)
@@ -326,7 +326,7 @@ class CallbackWatcher:
         last = _states.newest_of(messages)
         repetitions = Repetitions()
         for message in _states.last_turn(messages):
-            if isinstance(message, ToolMessage):
+            if isinstance(message, (ToolMessage, HumanMessage)):
                 self._add_new_result(node, message, newest)
             elif isinstance(message, AIMessage):
                 newest = None
@@ -343,13 +343,16 @@ class CallbackWatcher:
                 repetitions.add(message)
 
     def _add_new_result(
-        self, node: Node, message: ToolMessage, entry: LoggedMessage | None, *, is_loaded: bool = False
+        self, node: Node, message: BaseMessage, entry: LoggedMessage | None, *, is_loaded: bool = False
     ) -> None:
         """Note a result in the output of a node or in a loaded state, unless it is known."""
         log = node.recording.log
         if not log.has(message) and not log.is_history(message):
             log.connect(message, None)
-            self._add_result(node, message, entry, is_loaded=is_loaded)
+            if isinstance(message, ToolMessage):
+                self._add_result(node, message, entry, is_loaded=is_loaded)
+            else:
+                _messages.add_answers(node.recording.builder, message, node.branch)
 
     def _place_messages(self, node: Node, messages: Sequence[BaseMessage]) -> None:
         """Put the messages that a node returns into this node.
@@ -401,7 +404,7 @@ class CallbackWatcher:
         requests = _messages.requests_of(message)
         entry = self._add_entry(node, message, requests)
         node.messages.append(entry)
-        _messages.add_late_results(builder, message, entry.branch)
+        _messages.add_answers(builder, message, entry.branch)
         builder.model_asked(requests, scope=entry.branch, agent=agent)
         return entry
 
@@ -508,6 +511,8 @@ class CallbackWatcher:
                 # The node that ran the tool mostly returned the very same message.
                 if call is None or not call.is_answered or not log.has_objects([message]):
                     self._add_result(node, message, entry, reformatted=True)
+            else:
+                _messages.add_answers(node.recording.builder, message, node.branch)
 
     def model_ended(self, response: LLMResult, run_id: UUID) -> None:
         """Note the answer of a model."""
@@ -524,7 +529,7 @@ class CallbackWatcher:
             return
         builder.model_used(_messages.model_of(message) or node.model, _messages.usage_of(message))
         requests = [] if node.is_structured else _messages.requests_of(message)
-        _messages.add_late_results(builder, message, node.branch)
+        _messages.add_answers(builder, message, node.branch)
         entry = self._add_entry(node, message, requests)
         builder.model_asked(requests, scope=entry.branch, agent=node.name)
         if node.parent is None and not recording.is_group:
@@ -570,6 +575,8 @@ class CallbackWatcher:
             return
         node.call_id = call_id or node.requested_id(name, arguments)
         calls = self._requested_calls(node, name, arguments)
+        if calls and calls[0].request.type is ToolCallType.CUSTOM and arguments.keys() == {"__arg1"}:
+            arguments = {"input": arguments["__arg1"]}  # LangChain's name of the only argument, a free text
         key, builder = str(node.run_id), node.recording.builder
         request = builder.tool_started(
             key,

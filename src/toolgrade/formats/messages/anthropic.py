@@ -11,8 +11,9 @@ Source: Anthropic API reference, "Create a Message", `messages` and `content`; A
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from toolgrade._internal.message_content import Fields, object_of, part_type, parts_of, text_of
+from toolgrade._internal.message_content import Fields, is_tool_search, object_of, part_type, parts_of, text_of
 from toolgrade.calls import ToolCallType
 from toolgrade.capture import Request
 from toolgrade.formats.messages.field_readers import (
@@ -25,6 +26,7 @@ from toolgrade.formats.messages.field_readers import (
     read_object,
     read_role,
     read_text,
+    reasoning_in,
 )
 from toolgrade.formats.messages.message import (
     Answer,
@@ -65,10 +67,14 @@ def read_assistant(blocks: Sequence[Entry], path: str, notes: Notes) -> Iterator
     """Yield the message with these blocks of the assistant, then the results of tools that Anthropic ran."""
     parts: list[str | Request] = []
     answers: list[tuple[str, Answer]] = []
+    reasoning: str | None = None
     for place, block in blocks:
         kind = str(part_type(block))
-        if kind.endswith("tool_use"):
-            parts.append(_read_call(object_of(block), place, notes))
+        reasoning = reasoning_in(object_of(block)) or reasoning  # it precedes all calls up to the next
+        if is_tool_search(kind) or (kind == "server_tool_use" and is_tool_search(object_of(block).get("name"))):
+            parts.append("")
+        elif kind.endswith("tool_use"):
+            parts.append(replace(_read_call(object_of(block), place, notes), reasoning=reasoning))
         elif kind.endswith("tool_result"):
             answers.append((place, _read_answer(object_of(block), place, notes)))
             parts.append("")  # so that a text after the result does not continue the one before it

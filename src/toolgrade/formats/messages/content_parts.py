@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from toolgrade._internal.message_content import Fields, as_object, first_of, object_of, text_of
+from toolgrade._internal.message_content import Fields, as_object, first_of, is_tool_search, object_of, text_of
 from toolgrade.calls import ToolCallType
 from toolgrade.capture import Request
 from toolgrade.errors import InvalidDataError
@@ -123,7 +123,7 @@ def piece_of(part: object, path: str) -> Piece | None:
     if kind in _TEXT_TYPES:
         text = first_of(fields, "text", "content")
         return text if isinstance(text, str) else None
-    if kind.endswith(_ANSWER_TYPES):
+    if kind.endswith(_ANSWER_TYPES) and not is_tool_search(kind):
         return _typed_answer(fields, kind)
     if kind.endswith(_CALL_TYPES):
         return _typed_call(fields, kind, path)
@@ -152,6 +152,8 @@ def _typed_call(fields: Fields, kind: str, path: str) -> Request | None:
     if kind == "server_tool_call":
         return _server_call(fields, path)
     if kind in _RUNNERS:
+        if kind == "server_tool_use" and is_tool_search(fields.get("name")):
+            return None
         return call_of(fields, path=path, type=_RUNNERS[kind], sure=True)
     return call_of({**fields, **object_of(fields.get(kind))}, path=path, sure=True)
 
@@ -160,6 +162,8 @@ def _server_call(fields: Fields, path: str) -> Request | None:
     """Return a call of a tool that the provider runs, in OpenTelemetry's form (`ServerToolCallPart`)."""
     details = dict(object_of(fields.get("server_tool_call")))
     kind = details.pop("type", None)
+    if is_tool_search(fields.get("name") or kind):
+        return None
     arguments = fields.get("arguments", details or None)
     call = {"name": fields.get("name") or kind, "id": fields.get("id"), "arguments": arguments}
     return call_of(call, path=path, type=ToolCallType.HOSTED, sure=True)

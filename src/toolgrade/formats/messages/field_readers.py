@@ -11,7 +11,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolgrade._internal.json import parse_json, parse_json_value, short_repr, to_json_value
-from toolgrade._internal.message_content import Fields, as_object, object_of, part_text, part_type, parts_of
+from toolgrade._internal.message_content import (
+    Fields,
+    as_object,
+    first_of,
+    object_of,
+    part_text,
+    part_type,
+    parts_of,
+    text_of,
+)
 from toolgrade.capture.input_parts import image_parts, read_image
 from toolgrade.errors import InvalidDataError, Problem
 from toolgrade.matching.json_compare import ABSENT
@@ -70,6 +79,16 @@ def list_of(value: object) -> list[Any]:
 def id_of(value: object) -> str | None:
     """Return an id as text, whatever its type; `None` for `None` and `""`."""
     return None if value in (None, "") else str(value)
+
+
+def reasoning_in(fields: Fields) -> str | None:
+    """Return the reasoning in a block or an item, `""` if it is hidden, `None` if it is of another kind."""
+    # A streamed block of text of LangChain may hold the reasoning before it: blocks are joined by their index.
+    text = first_of(fields, "thinking", "reasoning") or object_of(fields.get("reasoning_content")).get("text")
+    if fields.get("type") != "reasoning":
+        return text_of(text)
+    pieces = map(object_of, [*list_of(fields.get("content")), *list_of(fields.get("summary"))])
+    return "\n".join(filter(None, map(text_of, [text, *(piece.get("text") for piece in pieces)])))
 
 
 def present_keys(fields: Fields, keys: Iterable[str]) -> list[str]:

@@ -37,20 +37,22 @@ _STOPS: Final = frozenset({"MAX_TOKENS", "SAFETY", "RECITATION", "BLOCKLIST", "P
 def read_events(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
     """Yield the messages; problems go to `notes`."""
     events = _without_rewound([(path, camel_keys(entry)) for path, entry in entries])
-    asked = {call_id for _, event in events for call_id in _ids_asked_about(event)}
+    to_confirm = {call_id for _, event in events for call_id in _ids_asked_about(event)}
     read = [(event, *one) for path, event in events for one in _read_event(event, path, notes)]
     # A long-running tool may answer twice: that it has begun, and what came of it.
     answers = {message.call_id: place for _, place, message in read if isinstance(message, Answer)}
     for event, place, message in read:
         if isinstance(message, ModelMessage):
-            waiting = {*asked, *map(str, list_of(event.get("longRunningToolIds")))} - answers.keys()
-            message.approvals = waiting & {part.id for part in message.parts if isinstance(part, Request) and part.id}
+            waiting = {*to_confirm, *map(str, list_of(event.get("longRunningToolIds")))} - answers.keys()
+            for part in message.parts:
+                if isinstance(part, Request):
+                    part.needs_approval = part.id in waiting
         elif isinstance(message, Answer):
             if message.call_id and answers[message.call_id] != place:
                 continue
             refusal = error_of(message, message.content)
             message.unknown_tool = message.failed and _UNKNOWN in refusal
-            message.approved = False if message.call_id in asked and refusal == _REJECTED else None
+            message.approved = False if message.call_id in to_confirm and refusal == _REJECTED else None
         yield place, message
 
 
@@ -89,12 +91,12 @@ def _ids_asked_about(event: Fields) -> set[str]:
 
 def _without_rewound(events: list[tuple[str, Fields]]) -> list[tuple[str, Fields]]:
     """Return the events without those before which the session was set back."""
-    kept: list[tuple[str, Fields]] = []
+    left: list[tuple[str, Fields]] = []
     for path, event in events:
         invocation = camel_keys(event.get("actions")).get("rewindBeforeInvocationId")
         if invocation is None:
-            kept.append((path, event))
+            left.append((path, event))
         else:
-            first = next((n for n, (_, one) in enumerate(kept) if one.get("invocationId") == invocation), len(kept))
-            del kept[first:]
-    return kept
+            first = next((n for n, (_, one) in enumerate(left) if one.get("invocationId") == invocation), len(left))
+            del left[first:]
+    return left

@@ -16,17 +16,17 @@ from dataclasses import replace
 
 from toolgrade._internal.json import short_repr
 from toolgrade._internal.message_content import Fields, first_of, object_of, parts_of, text_of
-from toolgrade.calls import ToolCallType
 from toolgrade.capture import Request
-from toolgrade.formats.messages.content_parts import call_of, piece_of
+from toolgrade.formats.messages.content_blocks import ContentBlocks, read_content_blocks
+from toolgrade.formats.messages.content_parts import call_of
 from toolgrade.formats.messages.field_readers import Notes, list_of, output_or_absent, read_id, sum_of
 from toolgrade.formats.messages.message import Answer, Entry, ModelMessage, NeutralMessage, read_user_input
+from toolgrade.formats.messages.openai_responses import read_responses_answer
 
 _CLASS_NAME = re.compile(r"^(AI|Human|Tool|Function|System|Chat)Message(?:Chunk)?$")
 _TYPES = frozenset({"ai", "human", "tool", "function", "system", "chat", "remove", "developer"})
 _KIND_OF_ROLE = {"user": "human", "assistant": "ai", "tool": "tool", "system": "system"}
 _USAGE = ("input_tokens", "output_tokens", "total_tokens")
-_RUN_BY_PROVIDER = frozenset({ToolCallType.HOSTED, ToolCallType.MCP})
 
 
 def message_fields(value: object) -> Fields | None:
@@ -68,9 +68,17 @@ def read_messages(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str,
         elif fields["type"] in ("tool", "function"):
             yield path, result_of(fields, path, notes)
         elif fields["type"] == "human":
-            user = read_user_input(fields.get("content"), path, notes)
-            if user is not None:
-                yield path, user
+            yield from _read_user(fields, path, notes)
+
+
+def _read_user(fields: Fields, path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
+    """Yield the results in a message of the user, and what else there is as the input."""
+    blocks = parts_of(fields.get("content"))
+    others = [block for block in blocks if not read_content_blocks([block]).answers]
+    yield from ((path, answer) for answer in read_content_blocks(blocks).answers)
+    user = read_user_input(fields.get("content") if len(others) == len(blocks) else others, path, notes)
+    if user is not None:
+        yield path, user
 
 
 def _joined_chunks(entries: Iterable[Entry]) -> list[Entry]:
@@ -100,48 +108,33 @@ def _sum_of(first: Fields, second: Fields) -> Fields:
     """Return the message that two chunks add up to; its calls are read from the pieces of their argument text."""
     total = {"content": "", **sum_of(first, second), "type": "AIMessageChunk"}
     calls = list_of(total.get("tool_call_chunks"))
-    if isinstance(total["content"], list):  # the arguments of Anthropic's server tools
-        total["content"] = [
-            {**object_of(one), "input": one["partial_json"]} if "partial_json" in object_of(one) else one
-            for one in total["content"]
-        ]
     return {**total, "tool_calls": calls, "invalid_tool_calls": []} if calls else total
 
 
 def _read_model(fields: Fields, path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
-    requests, answers = calls_of(fields, path, notes)
+    parts, answers = content_of(fields, path, notes)
     model = text_of(object_of(fields.get("response_metadata")).get("model_name"))
     counts = _token_counts(object_of(fields.get("usage_metadata")))
-    yield path, ModelMessage([_text_in(fields, path), *requests], model=model, usage=counts)
-    for answer in answers:
-        yield path, replace(answer, ran=True)
-
-
-def _text_in(fields: Fields, path: str) -> str:
-    pieces = [piece_of(part, path) for part in parts_of(fields.get("content"))]
-    return "".join(piece for piece in pieces if isinstance(piece, str))
+    yield from ((path, replace(answer, ran=True)) for answer in answers)
+    yield path, ModelMessage(parts, model=model, usage=counts)
 
 
 def _token_counts(usage: Fields) -> dict[str, int]:
     return {name: usage[name] for name in _USAGE if isinstance(usage.get(name), int)}
 
 
-def calls_of(fields: Fields, path: str, notes: Notes) -> tuple[list[Request], list[Answer]]:
-    """Return the calls of a message of the model, and the answers to those that the provider ran.
+def content_of(fields: Fields, path: str, notes: Notes) -> ContentBlocks:
+    """Return the texts and calls of a message of the model, and results of calls that the provider ran earlier.
 
-    Blocks that repeat an entry of `tool_calls` are skipped. A call without a name is a problem.
+    A call without a name is a problem.
     """
-    requests = list(_listed_calls(fields, "tool_calls", path, notes))
-    requests += _listed_calls(fields, "invalid_tool_calls", path, notes)
-    requests = requests or _provider_calls(fields, path)
-    answers: list[Answer] = []
-    for index, block in enumerate(parts_of(fields.get("content"))):
-        piece = piece_of(block, f"{path}.content[{index}]")
-        if isinstance(piece, Answer):
-            answers.append(piece)
-        elif isinstance(piece, Request) and piece.type in _RUN_BY_PROVIDER:
-            requests.append(piece)
-    return requests, answers
+    listed = list(_listed_calls(fields, "tool_calls", path, notes))
+    listed += _listed_calls(fields, "invalid_tool_calls", path, notes)
+    provider = text_of(object_of(fields.get("response_metadata")).get("model_provider"))
+    additional = object_of(fields.get("additional_kwargs"))
+    listed = listed or _provider_calls(fields, path)
+    content, place = fields.get("content"), f"{path}.content"
+    return read_content_blocks(content, listed, additional=additional, provider=provider, path=place)
 
 
 def _listed_calls(fields: Fields, key: str, path: str, notes: Notes) -> Iterator[Request]:
@@ -169,5 +162,7 @@ def _provider_calls(fields: Fields, path: str) -> list[Request]:
 
 def result_of(fields: Fields, path: str, notes: Notes) -> Answer:
     """Return the answer in a message of a tool."""
-    call_id, content = read_id(fields, "tool_call_id", path, notes), output_or_absent(fields.get("content"))
+    call_id, content = read_id(fields, "tool_call_id", path, notes), fields.get("content")
+    item = read_responses_answer(content[0]) if isinstance(content, list) and len(content) == 1 else None
+    content = output_or_absent(content) if item is None else item.content
     return Answer(call_id, text_of(fields.get("name")), content, failed=fields.get("status") == "error")

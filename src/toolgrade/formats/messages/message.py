@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -41,7 +41,6 @@ class ModelMessage:
         agent: Name of the agent.
         model: Name of the model.
         usage: Token counts by name.
-        approvals: Ids of the calls that wait for a person's approval.
         without_ids: It has the old form of OpenAI's chat, with a `function_call`.
 
     Example:
@@ -56,7 +55,6 @@ class ModelMessage:
     agent: str | None = None
     model: str | None = None
     usage: Mapping[str, int] | None = None
-    approvals: Collection[str] = ()
     without_ids: bool = False
 
 

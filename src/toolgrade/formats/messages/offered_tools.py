@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from toolgrade._internal.json import to_json_value
-from toolgrade._internal.message_content import Fields, as_object, object_of
+from toolgrade._internal.message_content import Fields, as_object, is_tool_search, object_of
 from toolgrade.calls import ToolCallType, ToolSpec, read_tool_spec
 from toolgrade.errors import InvalidDataError
 from toolgrade.formats.messages.field_readers import list_of
@@ -32,9 +32,7 @@ _CALL_NAMES = {"computer": "computer_use_preview", "computer_use": "computer_use
 _DESCRIBED = {"": ToolCallType.FUNCTION, "function": ToolCallType.FUNCTION, "custom": ToolCallType.CUSTOM}
 """Types of tools that come with their name, each with the type of their calls."""
 
-_SETS_OF_TOOLS = frozenset({"mcp", "tool_search"})
-
-_SERVER_TOOLS = ("web_search", "web_fetch", "code_execution", "tool_search", "advisor")
+_SERVER_TOOLS = ("web_search", "web_fetch", "code_execution", "advisor")
 """Beginnings of the types of Anthropic's tools that Anthropic runs."""
 
 
@@ -72,14 +70,14 @@ def _openai_specs(tool: Fields) -> list[ToolSpec]:
 
 def _provider_specs(name: str) -> list[ToolSpec]:
     """Return the tool of OpenAI with this type; none for a set of tools."""
-    if name in _SETS_OF_TOOLS:
+    if name == "mcp" or is_tool_search(name):
         return []
     runner = ToolCallType.FUNCTION if name in _RUN_BY_AGENT else ToolCallType.HOSTED
     return [ToolSpec(name=_CALL_NAMES.get(name, name), type=runner)]
 
 
 def _anthropic_specs(tool: Fields) -> list[ToolSpec]:
-    if "name" not in tool:  # a set of tools, or those of a server
+    if "name" not in tool or is_tool_search(_kind_of(tool)):  # a set of tools, or those of a server
         return []
     is_hosted = _kind_of(tool).startswith(_SERVER_TOOLS)
     return [_spec(tool, ToolCallType.HOSTED if is_hosted else ToolCallType.FUNCTION)]

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from toolgrade._internal.json import json_text, short_repr, to_json_value
-from toolgrade._internal.message_content import Fields, first_of, object_of, text_of, text_or_empty
+from toolgrade._internal.message_content import Fields, first_of, is_tool_search, object_of, text_of, text_or_empty
 from toolgrade.calls import ToolCallType, ToolSpec
 from toolgrade.capture import Request
 from toolgrade.errors import InvalidDataError
@@ -33,6 +33,7 @@ from toolgrade.formats.messages.field_readers import (
     read_name,
     read_object,
     read_role,
+    reasoning_in,
 )
 from toolgrade.formats.messages.message import (
     Answer,
@@ -50,13 +51,11 @@ _ROLES = ("user", "assistant", "system", "developer")
 _UNFINISHED = frozenset({"queued", "in_progress", "searching", "interpreting", "generating", "calling"})
 _FAILED = frozenset({"failed", "incomplete", "cancelled"})
 
-_SILENT = frozenset({"tool_search_output", "configuration_update"})
+_SILENT = frozenset({"configuration_update"})
 _REFERENCES = frozenset({"item_reference", "compaction", "compaction_trigger"})
 _TOOL_LISTS = frozenset({"mcp_list_tools", "additional_tools"})
 _OF_MODEL = frozenset({"reasoning", "tool_search_call"})
 """Silent items of the model: a response with nothing else is a message without text."""
-_NOT_CALLS = frozenset({"tool_search_call"})
-"""Types that end like those of calls, for a search that uses no tool."""
 
 _OUTPUT_KEYS = ("output", "outputs", "result", "results")
 _KEYS_OF_ANY_CALL = frozenset(
@@ -88,7 +87,7 @@ def read_responses_call(item: object) -> Request | None:
     """
     kind = _type_of(item)
     read = _CALL_READERS.get(kind)
-    if read is None and kind.endswith("_call") and kind not in _NOT_CALLS:
+    if read is None and kind.endswith("_call") and not is_tool_search(kind):
         read = _unknown_call
     if read is None:
         return None
@@ -135,7 +134,7 @@ def _call_output(fields: Fields) -> Answer:
 def _answer(fields: Fields, call_id: str | None, output: object) -> Answer:
     content = output_or_absent(output)
     failed = text_of(fields.get("status")) in _FAILED
-    error = _error_text(content, fields) if failed else None
+    error = error_text(content, fields) if failed else None
     return Answer(call_id, text_of(fields.get("name")), content, failed=failed, error=error)
 
 
@@ -151,36 +150,32 @@ def read_items(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str, Ne
     Adjacent items of the model are one message: a list does not show where a response ends.
     """
     parts: list[str | Request] = []
-    approvals: list[str] = []
+    reasoning: str | None = None
     provider_calls: set[str | None] = set()  # ids of all calls whose tools the provider runs
     for path, item in entries:
         fields = read_object(item, path, notes, "an item (an object with a role or a type)")
         if fields is None:
             continue
         message = _read_item(fields, path, notes)
+        if fields.get("type") == "reasoning":  # it precedes all calls up to the next
+            reasoning = reasoning_in(fields) or None
         if isinstance(message, str):
             parts.append(message)
         elif isinstance(message, Request):
-            parts.append(message)
-            approvals += _ids_to_approve(message, fields)
+            parts.append(replace(message, reasoning=reasoning))
             if message.type is ToolCallType.HOSTED:
                 provider_calls.add(message.id)
         elif isinstance(message, OfferedTools):
             yield path, message
         elif message is not None:
             if parts:
-                yield path, ModelMessage(parts, approvals=approvals)
-                parts, approvals = [], []
+                yield path, ModelMessage(parts)
+                parts, reasoning = [], None
             if isinstance(message, Answer):
                 message.ran = message.call_id in provider_calls
             yield path, message
     if parts:
-        yield "$", ModelMessage(parts, approvals=approvals)
-
-
-def _ids_to_approve(request: Request, fields: Fields) -> list[str]:
-    """Return the id of a request for approval, in a list; an empty list for any other call."""
-    return [request.id] if request.id and fields["type"] == "mcp_approval_request" else []
+        yield "$", ModelMessage(parts)
 
 
 def _read_item(fields: Fields, path: str, notes: Notes) -> str | Request | NeutralMessage | None:
@@ -198,7 +193,7 @@ def _read_item(fields: Fields, path: str, notes: Notes) -> str | Request | Neutr
         return OfferedTools(_tools_of(fields, path, notes), all_known=False)
     if kind in _OF_MODEL:
         return ""
-    if kind not in _SILENT:
+    if kind not in _SILENT and not is_tool_search(kind):
         notes.warn(path, _reason_left_out(kind))
     return None
 
@@ -311,13 +306,13 @@ def _with_outcome(request: Request, result: object, fields: Fields) -> Request:
     content = ABSENT if result is None else plain(result)
     status = text_of(fields.get("status"))
     if status in _FAILED or fields.get("error"):
-        return replace(request, ran=True, failure=_error_text(content, fields))
+        return replace(request, ran=True, failure=error_text(content, fields))
     if status in _UNFINISHED:
         return request
     return replace(request, ran=True, result=content)
 
 
-def _error_text(content: object, fields: Fields) -> str:
+def error_text(content: object, fields: Fields) -> str:
     """Return the error of a call that failed: its own, else what it printed, else its status."""
     error = fields.get("error")
     details = object_of(error)
@@ -365,7 +360,7 @@ _CALL_READERS: dict[str, Callable[[Fields], Request]] = {
     "code_interpreter_call": lambda item: _hosted("code_interpreter", _some(item, "code"), item.get("outputs"), item),
     "image_generation_call": _image_generation_call,
     "mcp_call": _mcp_call,
-    "mcp_approval_request": _mcp_request,
+    "mcp_approval_request": lambda item: replace(_mcp_request(item), needs_approval=True),
 }
 """Readers of calls, by the type of the item."""
 

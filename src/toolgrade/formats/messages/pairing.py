@@ -190,6 +190,8 @@ class CallBuilder:
             fields["id"] = request.id
         if call.type is not None:
             fields["type"] = call.type
+        if request.reasoning:
+            fields["reasoning"] = request.reasoning
         if call in self._turns:
             fields["turn"] = self._turns[call]
         if call.requested is not None:

@@ -367,11 +367,13 @@ def _langchain_message(fields: Fields, path: str) -> list[TraceMessage]:
     kind, notes = fields["type"], Notes()
     if kind in ("tool", "function"):
         return [TraceMessage("tool", path, answer=langchain.result_of(fields, path, notes))]
-    text = "".join(_pieces_of(fields.get("content"), path)[0]) or None
     if kind != "ai":
+        text = "".join(_pieces_of(fields.get("content"), path)[0]) or None
         parts = _parts_with_images(fields.get("content"), path) if kind == "human" else None
         return [TraceMessage(_ROLES.get(kind, "system"), path, text, parts=parts)]
-    requests, answers = langchain.calls_of(fields, path, notes)
+    pieces, answers = langchain.content_of(fields, path, notes)
+    text = "".join(piece for piece in pieces if isinstance(piece, str)) or None
+    requests = [piece for piece in pieces if isinstance(piece, Request)]
     # A call without a name is a problem in a list of messages; a trace keeps it, as an unnamed call.
     requests += [Request("", ABSENT, source=problem.path) for problem in notes.problems]
     message = TraceMessage("model", path, text, tuple(requests))
