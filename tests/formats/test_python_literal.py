@@ -22,10 +22,11 @@ from toolgrade.formats.traces.values import LONGEST, read_literal
         ("{'a': 'it\\'s', 'b': \"x\"}", {"a": "it's", "b": "x"}),
         ("{'path': 'C:\\d'}", {"path": "C:\\d"}),
         ('{"a": 1, "a": 2}', {"a": 2}),
+        ("{'a': [Call(name='add', at=times.Span(end=2))]}", {"a": [{"name": "add", "at": {"end": 2}}]}),
     ],
 )
 def test_literals_and_json_are_read(text: str, value: Any) -> None:
-    """A key that occurs twice has its last value."""
+    """A key that occurs twice has its last value; an object of a class has its fields."""
     assert read_literal(text) == value
 
 
@@ -35,6 +36,7 @@ def test_literals_and_json_are_read(text: str, value: Any) -> None:
         *("", "x", "null", "[1]", "3", '"x"', "{", "{'a'", "{'a': }", "{'a': x}", "{'a': f()}", "{**{}}"),
         *('{"a": 1} {"b": 2}', '{"a": 1', '{"a": NaN}', '"{}"', "```{}```"),
         *("{1: 2}", "{'a': b'x'}", "{'a': {1, 2}}", "{'a': 1j}", "{'a': ...}", "{'a', 'b'}", "{'a': 1 + 1}"),
+        *("{'a': Call(1)}", "{'a': Call(b=f())}", "{'a': Call(**{'b': 1})}", "Call(a=1)"),
         *('{"a": __import__("os")}', "{'a': 'x' 3}"),
         *("{'a': " + "[" * 300 + "]" * 300 + "}", "{'a': " + "-" * 50_000 + "1}", "{'a': '" + "x" * LONGEST + "'}"),
         *(None, 3, ["{}"], {"a": 1}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from toolgrade._internal.json import JsonObject
@@ -116,15 +117,26 @@ def conversations(runs: Iterable[Run]) -> list[ConversationalTestCase]:
 def whole_runs(runs: Iterable[Run]) -> list[Run]:
     """Return the runs of a conversation, each that waited joined with the later one that went on with it."""
     whole: list[Run] = []
+    waiting: list[int] = []
     for run in runs:
-        for place in reversed(range(len(whole))):
+        for place in reversed(waiting):
             both = joined(whole[place], run)
             if both is not None:
                 whole[place] = both
                 break
         else:
+            waiting += [len(whole)] if run.status is RunStatus.INTERRUPTED else []
             whole.append(run)
     return whole
+
+
+def whole_runs_of_sessions(runs: list[Run]) -> list[Run]:
+    """Return the runs in their order, each that waited joined with those of its session that went on with it."""
+    if all(run.status is not RunStatus.INTERRUPTED for run in runs):
+        return runs
+    places = {run.run_id: place for place, run in enumerate(runs)}
+    whole = chain.from_iterable(map(whole_runs, by_conversation(runs)))
+    return sorted(whole, key=lambda run: places[run.run_id])
 
 
 def joined(earlier: Run, later: Run, *, goes_on: bool = False) -> Run | None:

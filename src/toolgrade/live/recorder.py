@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 from toolgrade._internal.json import within_limits
 from toolgrade._internal.text import error_text, plural
 from toolgrade.capture import RunBuilder, RunRecorder, Sink
+from toolgrade.capture.conversations import whole_runs_of_sessions
 from toolgrade.capture.recorder import DEFAULT_LIMIT
 from toolgrade.cases import Run
 from toolgrade.errors import ConfigurationError
@@ -142,9 +143,12 @@ class TraceRecorder(RunRecorder[LiveTrace]):
 
     @property
     def runs(self) -> list[Run]:
-        """The stored runs, in the order in which they started; those that have not ended as observed so far."""
+        """The stored runs, in the order in which they started; those that have not ended as observed so far.
+
+        The traces of a session that waited for a person and went on are one run; a sink receives a run for each.
+        """
         with self._lock:
-            return list(self.runs_by_trace().values())
+            return whole_runs_of_sessions(list(self.runs_by_trace().values()))
 
     @property
     def last_run(self) -> Run:
@@ -167,7 +171,7 @@ class TraceRecorder(RunRecorder[LiveTrace]):
             ids = {trace.id for trace in ended}
             for trace in ended:
                 self._drop(trace)
-            return [run for trace_id, run in runs.items() if trace_id in ids]
+            return whole_runs_of_sessions([run for trace_id, run in runs.items() if trace_id in ids])
 
     def runs_by_trace(self) -> dict[str, Run]:
         """Return the stored runs by the ids of their traces, in the order in which they started."""

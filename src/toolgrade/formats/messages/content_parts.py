@@ -23,6 +23,7 @@ from toolgrade.capture import Request
 from toolgrade.errors import InvalidDataError
 from toolgrade.formats.messages.field_readers import arguments_of, decoded, id_of, output_of, output_or_absent
 from toolgrade.formats.messages.message import Answer
+from toolgrade.formats.messages.openai_responses import read_responses_call
 from toolgrade.matching.json_compare import ABSENT
 
 Piece: TypeAlias = "str | Request | Answer"
@@ -127,6 +128,9 @@ def piece_of(part: object, path: str) -> Piece | None:
         return _typed_answer(fields, kind)
     if kind.endswith(_CALL_TYPES):
         return _typed_call(fields, kind, path)
+    if kind.endswith("_call"):  # an item of OpenAI's Responses API
+        item = read_responses_call(fields)
+        return item and replace(item, source=path)
     return _untyped_piece(fields, path)
 
 
@@ -154,19 +158,39 @@ def _typed_call(fields: Fields, kind: str, path: str) -> Request | None:
     if kind in _RUNNERS:
         if kind == "server_tool_use" and is_tool_search(fields.get("name")):
             return None
+        if not fields.get("input") and "partial_json" in fields:  # as LangChain keeps streamed arguments
+            fields = {**fields, "input": fields["partial_json"]}
         return call_of(fields, path=path, type=_RUNNERS[kind], sure=True)
-    return call_of({**fields, **object_of(fields.get(kind))}, path=path, sure=True)
+    body = {**fields, **object_of(fields.get(kind))}
+    if body.get("builtin") is True:
+        return _builtin_call(body, path)
+    # OpenAI's items have an id of their own beside that of the call.
+    return call_of({**body, "id": first_of(body, "call_id", *_ID_KEYS)}, path=path, sure=True)
+
+
+def _builtin_call(fields: Fields, path: str) -> Request | None:
+    """Return a call that the provider runs, as Pydantic AI writes it; one of a server is wrapped once more."""
+    server, inner = text_of(fields.get("name")) or "", object_of(decoded(fields.get("arguments")))
+    if not server.startswith("mcp_server:"):
+        return call_of(fields, path=path, type=ToolCallType.HOSTED, sure=True)
+    if inner.get("action") != "call_tool":  # a list of its tools
+        return None
+    call = {"name": inner.get("tool_name"), "id": fields.get("id"), "arguments": inner.get("tool_args")}
+    request = call_of(call, path=path, type=ToolCallType.MCP, sure=True)
+    return request and replace(request, server=server.removeprefix("mcp_server:"))
 
 
 def _server_call(fields: Fields, path: str) -> Request | None:
-    """Return a call of a tool that the provider runs, in OpenTelemetry's form (`ServerToolCallPart`)."""
-    details = dict(object_of(fields.get("server_tool_call")))
+    """Return a call that the provider runs, in the form of OpenTelemetry (`ServerToolCallPart`) or LangChain."""
+    details, extras = dict(object_of(fields.get("server_tool_call"))), object_of(fields.get("extras"))
     kind = details.pop("type", None)
-    if is_tool_search(fields.get("name") or kind):
+    name = extras.get("tool_name") or fields.get("name") or kind  # LangChain names all tools of servers `remote_mcp`
+    if is_tool_search(name):
         return None
-    arguments = fields.get("arguments", details or None)
-    call = {"name": fields.get("name") or kind, "id": fields.get("id"), "arguments": arguments}
-    return call_of(call, path=path, type=ToolCallType.HOSTED, sure=True)
+    arguments = first_of({"details": details or None, **fields}, "arguments", "args", "details")
+    runner = ToolCallType.MCP if "server_label" in extras else ToolCallType.HOSTED
+    call = call_of({"name": name, "id": fields.get("id"), "arguments": arguments}, path=path, type=runner, sure=True)
+    return call and replace(call, server=text_of(extras.get("server_label")))
 
 
 def _typed_answer(fields: Fields, kind: str) -> Answer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from toolgrade.calls import ToolCallType, ToolSpec
 from toolgrade.capture import Request, image_parts
@@ -115,6 +115,9 @@ class ModelUse:
     usage: Mapping[str, int] = field(default_factory=dict[str, int])
     end: tuple[RunStatus, str | None] | None = None
 
+
+RUN_BY_PROVIDER: Final = frozenset({ToolCallType.HOSTED, ToolCallType.MCP})
+"""Types of the tools that the provider may run itself."""
 
 NeutralMessage: TypeAlias = "UserInput | ModelMessage | Answer | OfferedTools | ModelUse"
 

@@ -11,7 +11,7 @@ from toolgrade._internal.json import JsonObject, json_text
 from toolgrade._internal.model import drop_none
 from toolgrade.calls import CallStatus, Execution, ToolCall, ToolCallType
 from toolgrade.capture import Request
-from toolgrade.formats.messages.message import Answer
+from toolgrade.formats.messages.message import RUN_BY_PROVIDER, Answer
 from toolgrade.matching.json_compare import ABSENT, json_equal
 
 # Python 3.11 takes five times as long to look up a member of an enumeration as a name of the module.
@@ -271,7 +271,7 @@ def _is_unknown(call: RecordedCall) -> bool:
     if not call.scope.offered or call.is_handoff:
         return False
     # Tools of the provider and of its servers are offered under other names, or under none.
-    is_run_by_provider = call.type in (ToolCallType.HOSTED, ToolCallType.MCP)
+    is_run_by_provider = call.type in RUN_BY_PROVIDER
     return call.request.name not in call.scope.offered and not is_run_by_provider
 
 

@@ -19,7 +19,15 @@ from toolgrade.capture.records import json_value
 from toolgrade.cases import ConversationalTestCase, Handoff, MLLMImage, Run, RunStatus, Turn
 from toolgrade.errors import InvalidDataError, Problem
 from toolgrade.formats.messages.field_readers import Notes
-from toolgrade.formats.messages.message import Answer, ModelMessage, ModelUse, NeutralMessage, OfferedTools, UserInput
+from toolgrade.formats.messages.message import (
+    RUN_BY_PROVIDER,
+    Answer,
+    ModelMessage,
+    ModelUse,
+    NeutralMessage,
+    OfferedTools,
+    UserInput,
+)
 from toolgrade.formats.messages.pairing import CallBuilder, OpenCalls, RecordedCall, Scope, error_of
 from toolgrade.matching.json_compare import ABSENT
 
@@ -44,7 +52,6 @@ _FORMATS_WITHOUT_IDS = ("gemini", "ollama")
 """Formats whose calls need no ids: name and order say which answer belongs to which call."""
 
 _FUNCTION: Final = ToolCallType.FUNCTION  # Python 3.11 takes long to look up a member of an enumeration
-_RUN_BY_PROVIDER: Final = (ToolCallType.HOSTED, ToolCallType.MCP)
 
 _TEXT_FIELDS: Final[Mapping[type, tuple[str, ...]]] = {
     UserInput: ("text",),
@@ -599,7 +606,7 @@ class _Transcription:
 
 
 def _is_run_by_provider(call: RecordedCall) -> bool:
-    return call.type in _RUN_BY_PROVIDER
+    return call.type in RUN_BY_PROVIDER
 
 
 def _joined_parts(inputs: Sequence[UserInput]) -> list[str | MLLMImage] | None:

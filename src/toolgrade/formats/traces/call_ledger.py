@@ -41,7 +41,7 @@ _T = TypeVar("_T")
 class LedgerCall:
     """One call: the request, the tool spans that ran for it, and the answer that the model received.
 
-    `source` is its unique place: trace, span and path.
+    `source` is its unique place: trace, span and path. `waits` says that it waits for a person at the end of its trace.
     """
 
     request: Request
@@ -50,6 +50,12 @@ class LedgerCall:
     runs: list[Span] = field(default_factory=list)
     answer: Answer | None = None
     handoff_to: str | None = None
+    waits: bool = False
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether its last run waits for a person, and nothing answers it."""
+        return bool(self.runs) and self.runs[-1].waits and self.answer is None
 
     @property
     def is_open(self) -> bool:
@@ -306,7 +312,7 @@ class CallLedger:
 
     def add_run(self, span: Span) -> None:
         """Add the run of a tool to the request that it answers, if there is one."""
-        run, call = span.tool_run, self._requested_call(span)
+        run, call = span.tool_run, self._requested_call(span) or self._resumed_call(span)
         if call is None:
             self.runs_without_request.append(span)
             run.arguments = received_arguments(span)
@@ -323,9 +329,21 @@ class CallLedger:
         if not calls:
             calls = [call for call in self._by_name[run.tool] if _may_start(call, span)]
             calls = _prefer(calls, lambda call: call.batch.span.is_near(span))
-            # A second run of a call is a retry, of a failed run only.
-            calls = [call for call in calls if not call.runs or call.runs[-1].error is not None]
+            # A second run of a call is a retry, of a failed run only, or the run that a person allowed.
+            calls = [call for call in calls if not call.runs or call.runs[-1].error is not None or call.is_suspended]
         return _best_request(calls, span) if calls else None
+
+    def _resumed_call(self, span: Span) -> LedgerCall | None:
+        """Return a call for a run that an earlier trace of the conversation waits for; its answer moves here."""
+        run_id = span.tool_run.call_id
+        calls = [call for call in self._earlier[span.tool_run.tool] if call.waits]
+        calls = [call for call in calls if run_id is None or call_id_of(call.request) in (None, run_id)]
+        if not calls or span.scope is not None:
+            return None
+        waiting = _best_request(calls, span)
+        call = self._add(waiting.request, self._new_batch(span), span)
+        call.answer, waiting.answer, waiting.waits = waiting.answer, None, False
+        return call
 
     # What is left
 
@@ -367,6 +385,10 @@ class CallLedger:
         batches: dict[Span, CallBatch] = {}
         code_runs: list[Span] = []
         for span in self.runs_without_request:
+            suspended = [call for call in self._by_name[span.tool_run.tool] if call.is_suspended]
+            if suspended:
+                _best_request(suspended, span).runs.append(span)
+                continue
             owner = _requester_of(span, unclear, scopes_with_replies)
             if owner is None:
                 code_runs.append(span)

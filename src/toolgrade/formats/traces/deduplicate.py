@@ -7,14 +7,19 @@ spans without content, and some tracers mark the end of a stream by a span of it
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import filterfalse
 from operator import attrgetter
 from typing import TypeAlias
 
 from toolgrade.formats.traces.messages import call_names, last_text
 from toolgrade.formats.traces.span_tree import ModelCall, Span, Tree
+
+_MOST_AT_ONCE = 100
+"""Requests to models at one time, of which one may be the one that a client records once more."""
 
 _Exchange: TypeAlias = "tuple[str | None, tuple[tuple[str, str | None], ...], str]"
 """The user's last text, the names and ids of the calls that the model asked for, and its own text."""
@@ -40,16 +45,35 @@ def drop_copies_without_reply(trees: Sequence[Tree]) -> None:
 def _drop_spans_of_clients(models: Sequence[Span]) -> None:
     """Drop each span without content that is the only model in one with a reply: Anthropic's client writes such ones.
 
-    An instrumentation of the client writes the outer span.
+    An instrumentation of the client, or of a framework, writes the outer span; it may be the parent, or last longer.
     """
     amounts = Counter(span.around for span in models)
-    for span in models:
-        outer = span.around
-        if outer is None or outer.reply is None or amounts[outer] > 1:
-            continue
-        if span.reply is None and not span.prompt:
+    with_reply = _with_reply(models)
+    for span in filter(_lacks_content, models):
+        outer = span.around or _longer_span(span, with_reply)
+        if outer is not None and outer.reply is not None and amounts[outer] <= 1:
             _complete(outer.model_call, span.model_call)
             span.kind = "other"
+
+
+def _lacks_content(span: Span) -> bool:
+    return span.reply is None and not span.prompt
+
+
+def _with_reply(models: Iterable[Span]) -> list[Span]:
+    """Return the models whose reply was captured, by their start."""
+    return sorted((span for span in models if span.reply is not None), key=_start_of)
+
+
+def _start_of(span: Span) -> datetime:
+    return span.interval[0]
+
+
+def _longer_span(span: Span, models: Sequence[Span]) -> Span | None:
+    """Return the newest of these models, which are in the order of their start, that lasts longer than a span."""
+    begun = bisect_right(models, _start_of(span), key=_start_of)
+    near = models[max(begun - _MOST_AT_ONCE, 0) : begun]  # to compare all with all takes long
+    return next((outer for outer in reversed(near) if _lies_within(span, outer)), None)
 
 
 def _complete(call: ModelCall, copy: ModelCall) -> None:
@@ -65,17 +89,21 @@ def repeated_traces(trees: Sequence[Tree]) -> list[Tree]:
     A span with a reply repeats one that lasts longer, in the trace of an agent or chain, with the same last user
     message and the same reply. A reply with calls that have no ids repeats nothing: equal requests are common. Nor do
     traces of models alone repeat each other: they may be requests made at the same time. A span without a reply repeats
-    one of the same response, see `_copies_without_reply`.
+    one of the same response, see `_copies_without_reply`, or, if it lacks a prompt, too, one that lasts longer.
     """
     copies = {copy for copy, _ in _copies_without_reply(_models_of(trees))}
     spans_of: dict[_Exchange | None, list[Span]] = defaultdict(list)
-    for span in _models_of(filterfalse(_has_models_only, trees)):
+    outer_models = _models_of(filterfalse(_has_models_only, trees))
+    with_reply = _with_reply(outer_models)
+    for span in outer_models:
         spans_of[_exchange(span)].append(span)
     spans_of.pop(None, None)
 
     def is_repeated(span: Span) -> bool:
         if span in copies or (span.reply is None and span.around in copies):
             return True
+        if _lacks_content(span):
+            return _longer_span(span, with_reply) is not None
         return any(_lies_within(span, outer) for outer in spans_of.get(_exchange(span), ()))
 
     return [tree for tree in filter(_has_models_only, trees) if all(map(is_repeated, tree.spans))]

@@ -20,7 +20,7 @@ from toolgrade.formats.messages.field_readers import decoded, id_of, list_of
 from toolgrade.formats.messages.message import Answer
 from toolgrade.formats.traces.genai_messages import read_messages
 from toolgrade.formats.traces.messages import Speaker, TraceMessage, langchain_answer, last_text
-from toolgrade.formats.traces.span_tree import Event, ModelCall, Span, SpanKind, ToolRecord
+from toolgrade.formats.traces.span_tree import Event, ModelCall, Span, SpanKind, ToolRecord, is_wait
 from toolgrade.formats.traces.tracers import TRACERS, lists_of, marks_of, names_of
 from toolgrade.formats.traces.tracers.tracer import CALL_STATUS, HANDOFF, INPUT, MCP_SERVER, OUTPUT
 from toolgrade.formats.traces.values import (
@@ -73,6 +73,10 @@ _RESULTS = (*names_of("gen_ai.tool.call.result"), "gen_ai.output", *names_of(OUT
 _FUNCTION_RESPONSE = frozenset({"id", "name", "response"})
 """Keys of Google's part around the result of a tool (Gemini API reference, `FunctionResponse`)."""
 _NAME_IN_SPAN = re.compile(r"^(?:execute_tool|running tool:|invoke_agent|agent run|agent_run)\s*\[?(.*?)\]?$")
+_PASSED_ON = re.compile(r"(?:[\w.]+\.)?ParentCommand\b")
+"""LangGraph's exception for a tool or a node that returns a command to the graph around it."""
+_INTERRUPT = "__interrupt__"
+"""Key of what LangGraph asks a person, in the output of a graph that waits."""
 _PYTHON_CALL = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
 """Keys that instrumentations of Python functions write; the last one is an argument of a framework's own wrapper."""
 
@@ -130,10 +134,11 @@ def _implied_kind(span: Span, *, is_chain: bool) -> SpanKind | None:
 def _error_of(span: Span) -> str | None:
     """Return why a span failed, with the exception of its events first; `None` where it did not fail."""
     error, attributes = span.error, span.attributes
+    exception = next(filter(None, map(_exception_in, span.events)), error)
     if error is None and attributes.get("error.type") is None:
-        return None
-    exceptions = filter(None, map(_exception_in, span.events))
-    return next(exceptions, error) or str(first_of(attributes, "exception.message", "error.message", "error.type"))
+        return exception if is_wait(exception) else None  # some tracers do not mark it as a failure
+    text = exception or str(first_of(attributes, "exception.message", "error.message", "error.type"))
+    return None if _PASSED_ON.match(text) else text
 
 
 def _exception_in(event: Event) -> str | None:
@@ -190,8 +195,17 @@ def _read_surroundings(span: Span) -> None:
     if span.kind == "agent":
         span.offered = list(_offered(span))
     read_messages(span)
+    span.interrupted = any(_has_interrupt(span.attributes.get(key)) for key in _RESPONSES)
     span.input_text = _plain_text(span.prompt, "user") or _plain_text(span.reply_messages, "user")
     span.output_text = _plain_text(span.reply_messages, "model")
+
+
+def _has_interrupt(output: object) -> bool:
+    """Return whether the output of a graph, or one object inside of it, says that it waits for a person."""
+    if isinstance(output, str) and _INTERRUPT not in output:
+        return False
+    fields = json_object(output)
+    return any(inner.get(_INTERRUPT) for inner in (fields, *map(object_of, fields.values())))
 
 
 def _plain_text(messages: Iterable[TraceMessage], speaker: Speaker) -> str | None:

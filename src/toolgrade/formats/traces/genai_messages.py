@@ -11,6 +11,7 @@ reply was dropped may have asked for some.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
 from operator import ge
 from typing import Any
@@ -19,12 +20,15 @@ from toolgrade._internal.message_content import Fields, as_object, first_of, obj
 from toolgrade.capture import Request
 from toolgrade.formats.messages.content_parts import cut_off
 from toolgrade.formats.messages.field_readers import decoded
+from toolgrade.formats.messages.message import RUN_BY_PROVIDER
 from toolgrade.formats.traces.messages import (
+    NOTHING,
     Speaker,
     TraceMessage,
     answers_in,
     event_message,
     is_nameless,
+    is_unread,
     messages_in,
     read_once,
     requests_in,
@@ -48,11 +52,14 @@ _EVENT_KEYS: dict[Speaker, tuple[str, ...]] = {
 }
 _MESSAGE_EVENTS = frozenset(f"gen_ai.{role}.message" for role in ("system", "user", "assistant", "tool"))
 _CONVERSATIONS = names_of(CONVERSATION)
-_EMPTY = frozenset({"", "{}", "[]", "null", "<not serializable>"})
-"""Texts that instrumentations write where they have nothing to keep."""
-_SAYS_MORE = re.compile(r'"status": ?"error"|"is_error": ?true|"invalid_tool_calls": ?\[\{')
-"""Text of what indexed messages lack: failures, and calls of LangChain whose arguments are not JSON."""
+_SAYS_MORE = re.compile(
+    r'"status": ?"error"|"is_error": ?true|"invalid_tool_calls": ?\[\{'
+    r'|"type": ?"(?:server_tool_use|mcp_tool_use|(?!function|custom|tool)\w+_call)"'
+)
+"""Text of what indexed messages lack: failures, calls of LangChain whose arguments are not JSON, who ran a call."""
 _INDEX = re.compile(r"\.?(\d+)\.")
+_TEXT = re.compile(r"(?:message\.)?contents?\.\d+")
+"""Key of one text of a message, without an object around it."""
 
 
 def read_messages(span: Span) -> None:
@@ -71,6 +78,11 @@ def read_messages(span: Span) -> None:
         span.prompt, span.reply = span.prompt or conversation[:start], span.reply or conversation[start:]
         if not span.reply and _is_reply_missing(span.attributes):
             span.reply = None
+    for index, message in enumerate(span.reply or ()):
+        if span.reply and is_unread(message):
+            span.reply[index] = replace(message, text=None)
+            if span.kind in ("model", "agent"):  # others repeat what these said
+                span.doubt(message.path, "a printed Python object could not be read; calls in it may be missing")
 
 
 def _is_reply_missing(attributes: Fields) -> bool:
@@ -79,7 +91,7 @@ def _is_reply_missing(attributes: Fields) -> bool:
         return False
     values = filter(None, map(attributes.get, _PLACES["model"]))
     # A text that was cut off held a reply, which can no longer be read.
-    return all(is_hidden(value) or str(value) in _EMPTY or cut_off(value) for value in values)
+    return all(is_hidden(value) or str(value) in NOTHING or cut_off(value) for value in values)
 
 
 def _messages_of(span: Span, speaker: Speaker) -> list[TraceMessage]:
@@ -144,7 +156,7 @@ def _completed_by(key: str, messages: list[TraceMessage], span: Span, speaker: S
     if value is None or is_hidden(value):
         return messages
     if speaker == "model" == span.kind and not requests_in(messages):
-        if span.model_call.stopped_for_tools is False:
+        if span.model_call.stopped_for_tools is False and not _SAYS_MORE.search(str(value)):
             return messages
         copy = _messages_at(span, key, speaker)  # which warns if it is cut off: it may hold the calls
     elif _is_complete(messages, value):
@@ -170,12 +182,13 @@ def _is_better(copy: list[TraceMessage], messages: list[TraceMessage]) -> bool:
 
 
 def _content_of(messages: list[TraceMessage]) -> tuple[int, ...]:
-    """Return how many calls, arguments and ids messages have, and how many answers, names of them and failures."""
+    """Return how many calls, arguments, ids and runners messages have, and how many answers, names and failures."""
     requests, answers = requests_in(messages), answers_in(messages)
     return (
         len(requests),
         sum(request.arguments is not ABSENT for request in requests),
         sum(request.id is not None for request in requests),
+        sum(request.type in RUN_BY_PROVIDER for request in requests),
         len(answers),
         sum(not is_nameless(answer) for answer in answers),
         sum(answer.failed for answer in answers),
@@ -201,6 +214,9 @@ def _nested(entry: Fields) -> dict[str, Any]:
         parts = indexed(entry, f"{name}.") or indexed(entry, f"message.{name}.")
         if parts:
             message[name] = list(map(_nested_part, parts))
+    texts = [entry[key] for key in sorted(filter(_TEXT.fullmatch, entry), key=lambda key: int(key.rpartition(".")[2]))]
+    if texts:
+        message["content"] = texts
     name = first_of(message, "function_call_name", "function_call.name")
     if name:
         arguments = first_of(message, "function_call_arguments_json", "function_call.arguments")

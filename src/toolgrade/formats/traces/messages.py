@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
+from itertools import groupby, takewhile
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
@@ -29,7 +29,7 @@ from toolgrade.cases import MLLMImage
 from toolgrade.formats.messages import langchain
 from toolgrade.formats.messages.content_parts import answer_of, call_of, piece_of
 from toolgrade.formats.messages.field_readers import Notes, decoded, list_of, present_keys
-from toolgrade.formats.messages.message import Answer
+from toolgrade.formats.messages.message import RUN_BY_PROVIDER, Answer
 from toolgrade.formats.messages.openai_responses import read_responses_answer, read_responses_call
 from toolgrade.formats.traces.values import all_entries, first_key, json_list, json_object, read_literal, string_of
 from toolgrade.matching.json_compare import ABSENT
@@ -66,10 +66,22 @@ _WRAPPERS: dict[str, Speaker | None] = {
 }
 """Keys of objects that hold messages, in the order of preference, and the speaker where a message names none."""
 
+NOTHING = frozenset({"", "{}", "[]", "null", "<not serializable>"})
+"""Texts that instrumentations write where they have nothing to keep."""
 _CONTENT_KEYS = ("content", "parts", "contents", "blocks")
 _PART_KEYS = frozenset({"type", "text", "toolUse", "toolResult"})
 _FRAMED_ANSWER = re.compile(r"(?:Call id: ([^\n]*)\n)?(Error|Observation):\n(.*)", re.DOTALL)
 """The text that a framework puts around an observation or an error before it shows it to the model."""
+_HOSTED_TOOL = re.compile(
+    r"(?:web_search|web_fetch|file_search|code_(?:interpreter|execution)|computer|image_generation|mcp|tool_search)(?:_|$)"
+)
+"""Start of the type of a tool of the provider, in its definition."""
+_PRINTED = re.compile(r"\s*[\[(]?(?:\{'|(?:\w+\.)*[A-Z]\w*\(\w+=|<[\w.]+ object at 0x|content=['\"\[])")
+"""Start of a printed object, of a list of them, or of the fields of a message that LangChain prints."""
+_MARK_OF_PRINTED = re.compile(
+    r"\b(?:role|tool_calls?|call_id|arguments|additional_kwargs)'?(?:=|: )|type'?(?:=|: )'\w|object at 0x"
+)
+"""Text that printed messages, responses and calls have, unlike what a model writes itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +254,8 @@ def _tool_definition(message: Fields) -> Fields | None:
         return None
     content = json_object(message.get("content"))
     function = object_of(content.get("function"))
+    if "name" not in message and _HOSTED_TOOL.match(string_of(content.get("type"))):
+        return content
     return content if text_of(function.get("name")) and "arguments" not in function else None
 
 
@@ -268,6 +282,8 @@ def langchain_answer(fields: Fields) -> Answer | None:
 
 
 def _messages_in_text(value: str, path: str, default: Speaker, depth: int) -> list[TraceMessage]:
+    if value.strip() in NOTHING:
+        return []
     text = content = decoded(value)
     if not isinstance(content, str):
         messages = messages_in(content, path, default, depth + 1)
@@ -275,7 +291,8 @@ def _messages_in_text(value: str, path: str, default: Speaker, depth: int) -> li
         if messages or all_entries(list_of(content), lambda entry: "role" in entry):
             return messages
         text = value
-    return [TraceMessage(default, path, text)] if text else []
+    objects = _objects_in(text, path) if default == "model" else []
+    return objects or ([TraceMessage(default, path, text)] if text else [])
 
 
 def _messages_in_list(values: Sequence[Any], path: str, default: Speaker, depth: int) -> list[TraceMessage]:
@@ -377,7 +394,11 @@ def _langchain_message(fields: Fields, path: str) -> list[TraceMessage]:
     # A call without a name is a problem in a list of messages; a trace keeps it, as an unnamed call.
     requests += [Request("", ABSENT, source=problem.path) for problem in notes.problems]
     message = TraceMessage("model", path, text, tuple(requests))
-    return [message, *(TraceMessage("tool", path, answer=answer) for answer in answers)]
+    closing = [
+        piece for piece in takewhile(lambda one: isinstance(one, str), reversed(pieces)) if isinstance(piece, str)
+    ]
+    closing.reverse()
+    return _with_closing_text(message, [TraceMessage("tool", path, answer=answer) for answer in answers], closing)
 
 
 def _message(fields: Fields, path: str) -> list[TraceMessage]:
@@ -390,7 +411,7 @@ def _message(fields: Fields, path: str) -> list[TraceMessage]:
     calls = [*_calls_of_message(fields, path), *calls_in_text]
     if speaker == "tool" and not calls:
         return _answers(fields, content, place)
-    printed = _printed_message(content, path) if speaker == "model" and not calls else []
+    printed = _printed_messages(content, path) if speaker == "model" and not calls else []
     return printed or _message_of_parts(content, place, path, speaker, calls)
 
 
@@ -420,21 +441,42 @@ def _structure_in_text(content: Any, path: str, speaker: Speaker) -> tuple[Any, 
     return (None, list(filter(None, calls))) if is_list_of_calls else (content, [])
 
 
-def _pieces_of(content: object, path: str) -> tuple[list[str], list[Request], list[TraceMessage]]:
-    """Return the texts and the calls among the parts of a content, and its answers as messages."""
+def _pieces_of(content: object, path: str) -> tuple[list[str], list[Request], list[TraceMessage], int]:
+    """Return the texts and the calls among the parts of a content, and its answers as messages.
+
+    The last value is the number of texts before the last call or answer.
+    """
     texts: list[str] = []
     requests: list[Request] = []
     answers: list[TraceMessage] = []
+    texts_before = 0
     for index, part in enumerate(parts_of(content)):
         place = f"{path}[{index}]"
         piece = piece_of(part, place)  # `None` for reasoning and media
         if isinstance(piece, str):
             texts.append(piece)
-        elif isinstance(piece, Request):
-            requests.append(piece)
         elif piece is not None:
-            answers.append(TraceMessage("tool", place, answer=piece))
-    return texts, requests, answers
+            texts_before = len(texts)
+            if isinstance(piece, Request):
+                requests.append(piece)
+            else:
+                answers.append(TraceMessage("tool", place, answer=piece))
+    return texts, requests, answers, texts_before
+
+
+def _with_closing_text(
+    message: TraceMessage, answers: list[TraceMessage], closing_texts: Sequence[str]
+) -> list[TraceMessage]:
+    """Return a message of the model, the answers in it, and its last texts as a message if they may be the answer.
+
+    They are, if no call of the message is left to the agent: the provider ran it, or the message has its answer.
+    """
+    text, answered = "".join(closing_texts), {answer.call_id for answer in answers_in(answers)}
+    is_done = all(call.type in RUN_BY_PROVIDER or call.id in answered for call in message.requests)
+    if not (text and message.requests and is_done):
+        return [message, *answers]
+    before = (message.text or "").removesuffix(text) or None
+    return [replace(message, text=before), *answers, TraceMessage("model", message.path, text)]
 
 
 def _parts_with_images(content: object, path: str) -> list[str | MLLMImage] | None:
@@ -445,10 +487,10 @@ def _parts_with_images(content: object, path: str) -> list[str | MLLMImage] | No
 def _message_of_parts(
     content: object, place: str, path: str, speaker: Speaker, calls: list[Request]
 ) -> list[TraceMessage]:
-    texts, requests, answers = _pieces_of(content, place)
+    texts, requests, answers, number = _pieces_of(content, place)
     text, requests = "".join(texts) or None, _merge_calls(calls, requests)
     if requests:  # the model's message, whatever its role
-        return [TraceMessage("model", path, text, tuple(requests)), *answers]
+        return _with_closing_text(TraceMessage("model", path, text, tuple(requests)), answers, texts[number:])
     parts = _parts_with_images(content, place) if speaker == "user" else None
     is_empty = text is None and parts is None and not isinstance(content, str)
     messages = [] if is_empty else [TraceMessage(speaker, path, text, parts=parts)]
@@ -473,19 +515,47 @@ def _with_arguments_of(request: Request, other: Request | None) -> Request:
     return replace(request, arguments=other.arguments, error=other.error)
 
 
-def _printed_message(content: object, path: str) -> list[TraceMessage]:
-    """Return the messages of a Python object that a tracer printed into the text of the model.
+def _printed_messages(content: object, path: str) -> list[TraceMessage]:
+    """Return the messages and calls of Python objects that a tracer printed into the texts of the model.
 
-    One instrumentation of the OpenAI Agents SDK does that with a response.
+    Two instrumentations of the OpenAI Agents SDK do that: one prints the response, one each item of it.
     """
-    parts = list_of(content)
-    text = piece_of(parts[0], path) if len(parts) == 1 else None
-    if not isinstance(text, str) or not text.startswith("{'"):
-        return []
-    fields = object_of(read_literal(text))
-    if fields.get("role") == "assistant" or isinstance(fields.get("output"), list):
-        return _object(fields, path, "model", _MAX_DEPTH - 2)
-    return []
+    messages: list[TraceMessage] = []
+    has_printed = False
+    for text in (piece_of(part, path) for part in parts_of(content)):
+        objects = _objects_in(text, path)
+        own = [TraceMessage("model", path, text)] if isinstance(text, str) else []
+        messages += objects or own
+        has_printed = has_printed or bool(objects) or any(map(is_unread, own))
+    return messages if has_printed else []
+
+
+def _objects_in(text: object, path: str) -> list[TraceMessage]:
+    """Return the messages and calls of a printed object, or of a list; none if it is the model's own text."""
+    printed = _printed_value(text)
+    entries = map(object_of, printed if isinstance(printed, list) else [printed])
+    return messages_in(printed, path, "model", _MAX_DEPTH - 3) if any(map(_is_printed_message, entries)) else []
+
+
+def _printed_value(text: object) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the object or the list that a text was printed from; `None` for any other text."""
+    is_printed = isinstance(text, str) and _PRINTED.match(text)
+    return object_of(read_literal(f"{{'output': {text}}}")).get("output") if is_printed else None
+
+
+def _is_printed_message(fields: Fields) -> bool:
+    """Return whether the fields of a printed object are those of a message, a response or a call with its id."""
+    call = _bare_call(fields, "")  # models without a template for tools write calls as text, but no ids
+    is_response = any(isinstance(fields.get(key), list) for key in ("output", "choices"))
+    return is_response or fields.get("role") == "assistant" or (call is not None and call.id is not None)
+
+
+def is_unread(message: TraceMessage) -> bool:
+    """Return whether the text of the model is a printed object that cannot be read, and so not its answer."""
+    text = message.text or ""
+    if message.speaker != "model" or not _PRINTED.match(text):
+        return False
+    return _printed_value(text) is None and _MARK_OF_PRINTED.search(text) is not None
 
 
 def _calls_of_message(fields: Fields, path: str) -> list[Request]:
@@ -513,7 +583,7 @@ def _are_parts(entries: list[Any], speaker: Speaker) -> bool:
 
 def _answers(fields: Fields, content: object, path: str) -> list[TraceMessage]:
     """Return the answers of a tool message: those among its parts, else the message itself."""
-    texts, _, answers = _pieces_of(content, path)
+    texts, _, answers, _ = _pieces_of(content, path)
     if answers:
         return answers
     # Texts may be in OpenTelemetry's form, {"type": "text", "content": ...}, next to the id of the call.

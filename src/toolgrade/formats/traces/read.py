@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from toolgrade._internal.json import within_limits
 from toolgrade._internal.message_content import Fields
-from toolgrade.capture.conversations import by_conversation, conversation
+from toolgrade.capture.conversations import by_conversation, conversation, whole_runs_of_sessions
 from toolgrade.cases import ConversationalTestCase, Run
 from toolgrade.errors import ConfigurationError, InvalidDataError, Problem
 from toolgrade.formats.messages.field_readers import Notes, plain
@@ -47,8 +47,9 @@ class Traces:
 
     Attributes:
         format: The format that they were read as.
-        runs: A run for each trace with a model, an agent or a tool, in the order of their start. The `run_id` is the id
-            of the trace, the `conversation_id` is the session.
+        runs: A run for each trace with a model, an agent or a tool, in the order of their start. A trace that waited
+            for a person and those of its session that went on with it are one run. The `run_id` is the id of the first
+            trace, the `conversation_id` is the session.
         warnings: Warnings about the file as a whole; those about one trace are on its run.
 
     Example:
@@ -155,6 +156,7 @@ def read_trace_documents(
         spans = list(map(interpret, spans_in(entries, notes)))
     notes.raise_problems()
     runs, warnings = runs_of(spans, frozenset(handoff_names))
+    runs = whole_runs_of_sessions(runs)
     if not runs:
         message = "shows no model, agent or tool at work" if spans else "holds no span"
         raise InvalidDataError(message, [Problem(first_path, message)])

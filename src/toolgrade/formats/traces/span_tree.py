@@ -6,6 +6,7 @@ event (a model call, a tool run or a hand-off). What comes after the readers doe
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,14 @@ SpanKind: TypeAlias = Literal["model", "tool", "agent", "handoff", "other"]
 
 MAX_TOOL_DEPTH = 40
 """Levels of tools inside of tools. Deeper tools are recorded at the last of these levels."""
+
+_WAIT = re.compile(
+    r"^\W*(?:[\w.]+\.)?(?:GraphInterrupt|NodeInterrupt|GraphBubbleUp|WaitingForEvent|CallDeferred|InterruptException"
+    r"|NodeInterruptedError|\w*(?:Approval|Confirmation|UserInput|Human\w*)(?:Required|Pending)(?:Error|Exception)?)\b"
+    r"|^\W*Interrupt\(value=",
+    re.MULTILINE,
+)
+"""Exceptions by which frameworks suspend a run, and the text of LangGraph's own without its class."""
 
 _LONG_AGO = datetime.min.replace(tzinfo=timezone.utc)
 _NEVER = datetime.max.replace(tzinfo=timezone.utc)
@@ -76,7 +85,8 @@ class ToolRecord:
         has_own_id: The tracer made up the id for this run, so that no request has it.
         type: Who runs the tool.
         server: The MCP server of the tool.
-        status: Why the tool did not run to its end, `"cancelled"` or `"unknown_tool"`, where the span says so.
+        status: Why the tool did not run to its end, `"cancelled"`, `"unknown_tool"` or `"no_output"`, where the span
+            says so.
     """
 
     tool: str = ""
@@ -114,6 +124,7 @@ class Span:
         model_call: What a model span records; empty for any other span.
         tool_run: What a tool span records; empty for any other span.
         handoff_to: The agent that a hand-off passes control to.
+        interrupted: Its output says that it waits for a person.
         doubts: Warnings about the span, each with its path.
         scope: The tool span around it; `tree_of` sets this field and those below.
         within: The agent span around it, inside of that tool.
@@ -147,6 +158,7 @@ class Span:
     model_call: ModelCall = field(default_factory=ModelCall)
     tool_run: ToolRecord = field(default_factory=ToolRecord)
     handoff_to: str | None = None
+    interrupted: bool = False
     tags: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     scope: Span | None = None
@@ -177,6 +189,11 @@ class Span:
         named = self if self.agent or self.kind == "agent" else self.within
         return None if named is None else named.agent or named.name or None
 
+    @property
+    def waits(self) -> bool:
+        """Whether it ended by waiting for a person, as its output or its error says."""
+        return self.interrupted or is_wait(self.error)
+
     def events_named(self, *names: str) -> list[Event]:
         """Return the events with one of these names."""
         return [event for event in self.events if event.name in names]
@@ -201,6 +218,11 @@ class Span:
         warning = f"{path}: {message}"
         if warning not in self.doubts:
             self.doubts.append(warning)
+
+
+def is_wait(error: str | None) -> bool:
+    """Return whether an error only suspends the run until a person answers."""
+    return error is not None and _WAIT.search(error) is not None
 
 
 def relative_path(path: str) -> str:

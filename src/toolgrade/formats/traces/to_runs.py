@@ -13,11 +13,11 @@ from itertools import chain, filterfalse
 from operator import attrgetter
 
 from toolgrade._internal.message_content import text_of
-from toolgrade.calls import ToolCallType, ToolSpec
+from toolgrade.calls import ToolSpec
 from toolgrade.capture import Outcome, Request, RunBuilder
 from toolgrade.cases import Run, RunStatus
 from toolgrade.formats.messages.field_readers import Notes
-from toolgrade.formats.messages.message import Answer
+from toolgrade.formats.messages.message import RUN_BY_PROVIDER, Answer
 from toolgrade.formats.messages.offered_tools import offered_tools
 from toolgrade.formats.traces.call_ledger import CallBatch, CallLedger, LedgerCall
 from toolgrade.formats.traces.deduplicate import drop_copies_without_reply, repeated_traces
@@ -32,17 +32,19 @@ from toolgrade.formats.traces.messages import (
 )
 from toolgrade.formats.traces.span_tree import MAX_TOOL_DEPTH, Span, SpanKind, Tree, tree_of
 from toolgrade.formats.traces.tracers import TRACERS
+from toolgrade.formats.traces.tracers.tracer import NO_OUTPUT
 from toolgrade.matching.json_compare import ABSENT
 
 
 @dataclass
 class _Trace:
-    """One trace with its models, its calls and its session."""
+    """One trace with its models, its calls and its session; it may end with a wait for a person."""
 
     tree: Tree
     models: list[Span]
     ledger: CallLedger
     session: str | None
+    waits: bool = False
 
     @property
     def outer_models(self) -> list[Span]:
@@ -107,6 +109,7 @@ def _leave_out(trees: list[Tree], all_trees: list[Tree], reason: str, notes: Not
 def _read_trace(tree: Tree, earlier: dict[tuple[str | None, str | None], list[LedgerCall]]) -> _Trace:
     """Return a trace with its calls, which are also added to the earlier ones of its conversation."""
     models = _innermost_models(tree)
+    _mark_waits(tree)
     session, first_text = _conversation_of(tree, models)
     conversation = earlier[session, first_text]
     # Where no words were captured, every trace has the same key. A call of a history is then an earlier trace's only
@@ -116,7 +119,29 @@ def _read_trace(tree: Tree, earlier: dict[tuple[str | None, str | None], list[Le
     ledger = CallLedger(conversation if is_identified else (), same_session=session is not None)
     _fill_ledger(ledger, tree, models)
     conversation += ledger.calls
-    return _Trace(tree, models, ledger, session)
+    trace = _Trace(tree, models, ledger, session)
+    trace.waits = _waits(trace)
+    for call in ledger.calls:
+        call.waits = trace.waits and (call.is_open or call.is_suspended)
+    return trace
+
+
+def _waits(trace: _Trace) -> bool:
+    """Return whether a trace ends with a wait for a person: of a tool, or of a graph after which no model began."""
+    runs = [call.runs[-1] for call in trace.ledger.calls if call.is_suspended]
+    if any(span.waits and span.scope is None for span in [*runs, *trace.ledger.runs_without_request]):
+        return True
+    graphs = [span for span in trace.tree.spans if span.waits and span.kind != "tool" and span.scope is None]
+    begun = [span.order[0] for span in trace.outer_models]
+    return any(span.ended_at is None or span.ended_at >= max(begun, default=span.ended_at) for span in graphs)
+
+
+def _mark_waits(tree: Tree) -> None:
+    """Mark tools of the OpenAI Agents SDK that wait for approval: without output, the last step of their agent."""
+    last_steps = {span.within: span.order for span in tree.of_kind("model", "handoff")}
+    for span in tree.of_kind("tool"):
+        if span.tool_run.status == NO_OUTPUT and span.within is not None and not (span.error or span.within.error):
+            span.interrupted = last_steps.get(span.within, span.order) <= span.order
 
 
 def conversation_key(spans: Iterable[Span]) -> tuple[str | None, str | None]:
@@ -248,7 +273,8 @@ def _record_message(batch: CallBatch, builder: RunBuilder, offered: Collection[s
     requests = [call.request for call in batch.calls]
     builder.model_asked(requests, scope=batch.scope_id, agent=batch.span.agent_name)
     for call in batch.calls:
-        for span in call.runs:
+        # A later history may hold the answer to a run that was not traced to its end.
+        for span in [run for run in call.runs if call.answer is None or not run.waits]:
             _record_tool(span, builder, batch.scope_id, call.request)
         if call.handoff_to is not None:
             builder.handed_off(to=call.handoff_to, request=call.request)
@@ -276,7 +302,7 @@ def _is_unknown(request: Request, offered: Collection[str]) -> bool:
     """Return whether no tool of this name was offered. The answer to such a call can only say so."""
     if not offered or request.name in offered:
         return False
-    return not request.handoff and request.type not in (ToolCallType.HOSTED, ToolCallType.MCP)
+    return not request.handoff and request.type not in RUN_BY_PROVIDER
 
 
 def _record_tool(span: Span, builder: RunBuilder, scope: str | None, request: Request | None = None) -> None:
@@ -300,6 +326,8 @@ def _record_tool(span: Span, builder: RunBuilder, scope: str | None, request: Re
     )
     if run.status == "cancelled":
         builder.tool_failed(span.id, span.error, outcome=Outcome.CANCELLED, at=span.ended_at)
+    elif span.waits:
+        builder.tool_failed(span.id, None, outcome=Outcome.SUSPENDED, at=span.ended_at)
     elif span.error is not None:
         builder.tool_failed(span.id, span.error, at=span.ended_at)
     else:
@@ -388,12 +416,15 @@ def _record_end(trace: _Trace, builder: RunBuilder) -> None:
     """Record the output of the run, and how it ended."""
     tree = trace.tree
     end = max(filter(None, map(attrgetter("ended_at"), tree.spans)), default=None)
-    error = _first(span.error for span in tree.roots)
-    if error is not None:
-        builder.ended(None, status=RunStatus.ERROR, error=error, at=end)
-        return
     text = _final_text(trace.outer_models[-1], trace.ledger) if trace.outer_models else None
     output = text or _first(map(attrgetter("output_text"), trace.outermost))
+    # Some tracers mark the request or the agent that failed, and not the workflow around them.
+    failed = [*tree.roots, *([] if output else [*trace.outer_models[-1:], *tree.of_kind("agent")])]
+    error = _first(span.error for span in failed if span.scope is None and not span.waits)
+    if error is not None or trace.waits:
+        status = RunStatus.INTERRUPTED if error is None else RunStatus.ERROR
+        builder.ended(None, status=status, error=error, at=end)
+        return
     is_stopped = output is None and _has_open_calls(trace.ledger)
     builder.ended(output, status=RunStatus.STOPPED if is_stopped else RunStatus.OK, at=end)
 

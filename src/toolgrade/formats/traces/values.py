@@ -174,7 +174,10 @@ def _from_text(text: str) -> datetime | None:
 
 
 def read_literal(text: object) -> JsonObject | None:
-    """Return the object that a text means as JSON or as a Python literal with JSON's types; `None` if it means none."""
+    """Return the object that a text means as JSON or as a Python literal with JSON's types; `None` if it means none.
+
+    An object of a class inside of the literal, `Call(name='add')`, is read as the object of its fields.
+    """
     if not isinstance(text, str) or len(text) > LONGEST:
         return None
     try:
@@ -190,10 +193,21 @@ def _python_object(text: str) -> JsonObject | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python warns of invalid escapes and keeps them as they are
-            value = ast.literal_eval(text)
+            value = ast.literal_eval(_Fields().visit(ast.parse(text, mode="eval")))
         return to_json_value(value) if isinstance(value, dict) and _is_json(value) else None
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError, InvalidDataError):
         return None
+
+
+class _Fields(ast.NodeTransformer):
+    """Turns printed objects, such as those of data classes and Pydantic models, into dictionaries of their fields."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        names = [keyword.arg for keyword in node.keywords if keyword.arg is not None]
+        if node.args or not names or len(names) < len(node.keywords):
+            return node  # `literal_eval` refuses it
+        values = [self.visit(keyword.value) for keyword in node.keywords]
+        return ast.Dict([ast.Constant(name) for name in names], values)
 
 
 def _is_too_deep(text: str) -> bool:

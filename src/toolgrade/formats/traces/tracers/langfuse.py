@@ -25,7 +25,7 @@ from toolgrade.formats.traces.messages import (
     requests_in,
     tools_beside_messages,
 )
-from toolgrade.formats.traces.span_tree import Span
+from toolgrade.formats.traces.span_tree import Span, is_wait
 from toolgrade.formats.traces.tracers.tracer import INPUT, OUTPUT, Attributes, Tracer
 from toolgrade.formats.traces.values import (
     all_entries,
@@ -45,6 +45,7 @@ _TYPES = _OPERATIONS.keys() | {"SPAN", "EVENT", "CHAIN", "RETRIEVER", "EVALUATOR
 _USAGE = {"input_tokens": ("input",), "output_tokens": ("output",), "total_tokens": ("total",)}
 _TRACE = "toolgrade.trace"
 """Key of the trace in the record of a root, since only the trace has some texts."""
+_STATUS = "langfuse.observation.status_message"
 _BLANK: tuple[Any, ...] = ("", "null", {}, [])
 _CAPITAL = re.compile(r"[A-Z]")
 
@@ -150,6 +151,9 @@ def _observed(observed: object, of_span: object) -> Any:  # noqa: ANN401 - a JSO
 
 
 def _complete(span: Span) -> None:
+    status = first_of({**span.attributes, **span.record}, _STATUS, "statusMessage", "status_message")
+    if is_wait(text_of(status)):  # no failure for Langfuse
+        span.error = span.error or text_of(status)
     if span.exporter != "langfuse":
         return
     if span.kind != "tool":

@@ -12,7 +12,7 @@ from typing import Any
 from toolgrade._internal.message_content import object_of, text_of
 from toolgrade.formats.messages.field_readers import list_of
 from toolgrade.formats.traces.span_tree import Span
-from toolgrade.formats.traces.tracers.tracer import CONVERSATION, HANDOFF, Attributes, Tracer
+from toolgrade.formats.traces.tracers.tracer import CONVERSATION, HANDOFF, NO_OUTPUT, Attributes, Tracer
 from toolgrade.formats.traces.values import json_object, string_of
 from toolgrade.matching.json_compare import ABSENT
 
@@ -30,6 +30,7 @@ _TEMPLATES: dict[str, tuple[str, str, dict[str, str]]] = {
         "gen_ai.system",
         {"input": "gen_ai.input.messages", "output": "gen_ai.output.messages"},
     ),
+    "Responses API with ": ("chat", "gen_ai.system", {"response": "gen_ai.output.messages"}),
     "OpenAI Agents trace: ": ("invoke_workflow", "agent_trace_id", {"group_id": "gen_ai.conversation.id"}),
 }
 """Spans of the OpenAI Agents SDK by the start of their message template: the operation, an attribute that such a span
@@ -72,6 +73,9 @@ def _complete(span: Span) -> None:
 
 
 def _complete_tool(span: Span) -> None:
+    if span.attributes.get("output") == "null" != span.attributes.get("input"):
+        span.tool_run.status = NO_OUTPUT
+    span.error = span.error or text_of(span.attributes.get("pydantic_ai.tool.deferral.name"))
     # The key under which a tool span keeps a text that is not JSON; the tool received nothing.
     if set(json_object(span.tool_run.arguments)) == {"INVALID_JSON"}:
         span.tool_run.arguments = ABSENT

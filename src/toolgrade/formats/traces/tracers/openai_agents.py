@@ -14,7 +14,7 @@ from toolgrade._internal.message_content import Fields, as_object, first_of, obj
 from toolgrade._internal.model import drop_none
 from toolgrade.formats.messages.field_readers import Notes
 from toolgrade.formats.traces.span_tree import Span
-from toolgrade.formats.traces.tracers.tracer import HANDOFF, MCP_SERVER, Attributes
+from toolgrade.formats.traces.tracers.tracer import CALL_STATUS, HANDOFF, MCP_SERVER, NO_OUTPUT, Attributes
 from toolgrade.formats.traces.values import all_entries, entries_of, first_text, string_of, time_of, token_counts
 
 _OPERATIONS = {
@@ -108,6 +108,7 @@ def _attributes_of(data: Fields) -> Attributes:
             # Without sensitive data the SDK leaves it empty. A function without parameters receives the text `{}`.
             "gen_ai.tool.call.arguments": data.get("input") or None,
             "gen_ai.tool.call.result": data.get("output"),
+            CALL_STATUS: NO_OUTPUT if data.get("input") and data.get("output") is None else None,
             "gen_ai.tool.type": None if server is None else "mcp",
             MCP_SERVER: None if server is None else server.get("server"),
         }

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
+from toolgrade._internal.json import json_text
 from toolgrade._internal.message_content import Fields, as_object, first_of, object_of, text_of
 from toolgrade._internal.model import drop_none
 from toolgrade.formats.messages.field_readers import decoded
-from toolgrade.formats.traces.messages import TraceMessage
+from toolgrade.formats.traces.messages import TraceMessage, requests_in
 from toolgrade.formats.traces.span_tree import Span, Tree
 from toolgrade.formats.traces.tracers.tracer import HANDOFF, INPUT, OUTPUT, Attributes, Tracer
 from toolgrade.formats.traces.values import indexed, json_object, object_under
+from toolgrade.matching.json_compare import ABSENT
 
 _KIND = "openinference.span.kind"
 _AGENT = "gen_ai.agent.name"
@@ -84,13 +87,23 @@ def _offered(span: Span) -> Iterator[Any]:
 def _leave_out_answers(tree: Tree) -> None:
     """Turn each call of `final_answer` by an agent of smolagents into the text of its message.
 
-    Such an agent answers by that tool, so it is neither called nor offered.
+    Such an agent answers by that tool, so it is neither called nor offered. An agent that writes code calls it in the
+    code, and its history has the output of the code as the answer to a call, which nobody made.
     """
-    for span in tree.spans:
-        if span.within is None or _SMOLAGENTS_TOOLS not in span.within.attributes:
-            continue
+    spans = [span for span in tree.spans if span.within and _SMOLAGENTS_TOOLS in span.within.attributes]
+    requesting = {span.within for span in spans if requests_in(span.reply_messages)}
+    models: dict[Span | None, Span] = {}
+    for span in sorted(spans, key=attrgetter("order")):
+        if span.kind == "model":
+            models[span.within] = span
         if span.kind == "tool" and span.tool_run.tool == _ANSWER_TOOL:
-            span.kind = "other"
+            span.kind, model = "other", models.get(span.within)
+            result = span.tool_run.result
+            if model is not None and span.within not in requesting and result is not ABSENT:
+                text = result if isinstance(result, str) else json_text(result)
+                model.reply = [*model.reply_messages, TraceMessage("model", span.path, text)]
+        if span.within not in requesting:
+            span.prompt = [message for message in span.prompt if message.answer is None]
         span.offered = [tool for tool in span.offered if _name_of(tool) != _ANSWER_TOOL]
         span.prompt = list(map(_with_answer_as_text, span.prompt))
         span.reply = None if span.reply is None else list(map(_with_answer_as_text, span.reply))

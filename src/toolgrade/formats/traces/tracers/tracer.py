@@ -21,6 +21,8 @@ HANDOFF = "toolgrade.handoff.agent"
 MCP_SERVER = "toolgrade.mcp.server"
 CALL_STATUS = "toolgrade.call.status"
 """Attributes of toolgrade's own recorder of MCP sessions: what the conventions have no name for."""
+NO_OUTPUT = "no_output"
+"""Status of a tool of the OpenAI Agents SDK that returned nothing, or that was not run because it needs approval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
