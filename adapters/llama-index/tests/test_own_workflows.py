@@ -10,6 +10,7 @@ import pytest
 from li_agents import add, asks, boom, llm, summaries
 from li_versions import WORKFLOWS_2
 from llama_index.core.agent.workflow.workflow_events import ToolCall, ToolCallResult
+from llama_index.core.base.llms.types import ChatMessage, CompletionResponse, MessageRole
 from llama_index.core.tools import FunctionTool, ToolOutput
 from llama_index.core.workflow import (
     Context,
@@ -21,6 +22,7 @@ from llama_index.core.workflow import (
     Workflow,
     step,
 )
+from pydantic import BaseModel
 
 from toolgrade.cases import Run
 from toolgrade_llama_index import record
@@ -158,3 +160,73 @@ def test_a_call_that_waits(human: bool) -> None:
     attempts = [call.execution.attempts for call in recorded.calls if call.execution]
     assert attempts == [2 if human else 1, 1]
     assert recorded.status.value == ("ok" if human else "interrupted")
+
+
+class Echo(Workflow):
+    """A workflow that returns what it is told to."""
+
+    @step
+    async def go(self, ev: StartEvent) -> StopEvent:
+        """Return."""
+        return StopEvent(result=ev.get("result", default="done"))
+
+
+ASKED, ANSWERED = ChatMessage(content="q1"), ChatMessage(role=MessageRole.ASSISTANT, content="a1")
+HISTORIES: dict[str, tuple[dict[str, Any], str | None]] = {
+    "a text beside it": ({"input": "q2", "chat_history": [ASKED, ANSWERED]}, "q2"),
+    "a message beside it": ({"query": ChatMessage(content="q2"), "chat_history": [ASKED, ANSWERED]}, "q2"),
+    "a text of another name": ({"topic": "q2", "history": [ASKED, ANSWERED]}, "q2"),
+    "the question at its end": ({"chat_history": [ASKED, ANSWERED, ChatMessage(content="q2")], "thread": "t"}, "q2"),
+    "under another name": ({"messages": [ANSWERED, ChatMessage(content="q2")]}, "q2"),
+    "as plain objects": ({"messages": [{"role": "user", "content": "q2"}, {"role": "assistant"}]}, "q2"),
+    "as plain objects with parts": ({"messages": [{"role": "user", "content": [{"text": "q2"}]}]}, None),
+    "without a message of the user": ({"chat_history": [ANSWERED], "thread": "t", "user": "u"}, None),
+}
+
+
+@pytest.mark.parametrize("scenario_id", HISTORIES)
+def test_input_with_a_history(scenario_id: str) -> None:
+    """The input is what the user says in this turn, not in an earlier one."""
+    options, question = HISTORIES[scenario_id]
+
+    assert recorded(Echo(), **options).input == question
+
+
+class Sum(BaseModel):
+    """A structured answer."""
+
+    total: int
+
+
+class Report(BaseModel):
+    """A structured answer with another one."""
+
+    title: str
+    sums: list[Sum]
+
+
+RESULTS: dict[str, tuple[Any, str]] = {
+    "a model": (Report(title="t", sums=[Sum(total=3)]), '{"title": "t", "sums": [{"total": 3}]}'),
+    "a dict with a model": ({"sum": Sum(total=3)}, '{"sum": {"total": 3}}'),
+    "a message": (ChatMessage(role=MessageRole.ASSISTANT, content="three"), "three"),
+    "an answer of the library": (CompletionResponse(text="three"), "three"),
+}
+
+
+@pytest.mark.parametrize("scenario_id", RESULTS)
+def test_answer_of_a_workflow(scenario_id: str) -> None:
+    """A model of the user's own is an answer in JSON, an object of LlamaIndex its text."""
+    result, answer = RESULTS[scenario_id]
+
+    assert recorded(Echo(), input="q", result=result).actual_output == answer
+
+
+def recorded(workflow: Workflow, **options: Any) -> Run:
+    """The run of a workflow that is started with these options."""
+
+    async def go() -> Run:
+        with record() as rec:
+            await workflow.run(**options)
+        return rec.last_run
+
+    return asyncio.run(go())

@@ -9,8 +9,9 @@ import weakref
 from typing import Any
 
 import pytest
-from li_agents import add, agent, asks, boom, llm, play, search, slow, summaries
+from li_agents import add, agent, asks, boom, llm, play, played, search, slow, summaries
 from li_versions import WORKFLOWS_2
+from llama_index.core.agent.workflow import AgentWorkflow
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.program import FunctionCallingProgram
 from llama_index.core.selectors import PydanticSingleSelector
@@ -304,3 +305,33 @@ def test_structured_answers_are_not_calls(way: str) -> None:
     assert summaries(run.calls) == ONE_CALL
     assert [spec.name for spec in run.available_tools or ()] == ["add"]
     assert run.usage == {"input_tokens": 5, "output_tokens": 2}
+
+
+def total_of(messages: list[ChatMessage]) -> dict[str, Any]:
+    """Make a structured answer of the text of the last message."""
+    return {"total": int(messages[-1].content or 0)}
+
+
+FORMS: dict[str, tuple[list[Any], dict[str, Any]]] = {
+    "a class": ([[AskFor("Sum", {"total": 3}, "s1")]], {"output_cls": Sum}),
+    "a function": ([], {"structured_output_fn": total_of}),
+    "a workflow of agents": ([[AskFor("Sum", {"total": 3}, "s1")]], {"output_cls": Sum}),
+}
+
+
+@pytest.mark.parametrize("mode", ["C", "E"])
+@pytest.mark.parametrize("form", FORMS)
+def test_the_structured_answer_of_an_agent(form: str, mode: str) -> None:
+    """It is the answer of the run, as JSON, and what carries it is not a call."""
+    script, options = FORMS[form]
+
+    def build() -> Any:
+        if form != "a workflow of agents":
+            return agent(ADDED, "3", *script, tools=[add], **options)
+        members = [agent(ADDED, "3", *script, tools=[add])]
+        return AgentWorkflow(agents=members, root_agent="A", **options)
+
+    run = played(build).run(mode)
+
+    assert (summaries(run.calls), run.actual_output) == (ONE_CALL, '{"total":3}')
+    assert run.metadata == {"structured_response": {"total": 3}}

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from li_agents import add, agent, asks, llm, search, summaries
+from li_agents import add, agent, asks, llm, outcome, search, summaries
 from li_versions import WORKFLOWS_2
-from llama_index.core.agent.workflow import FunctionAgent, ToolCall, ToolCallResult
+from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ToolCall, ToolCallResult
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import (
     Context,
@@ -21,6 +23,9 @@ from llama_index.core.workflow import (
     step,
 )
 
+from toolgrade.capture import joined
+from toolgrade.cases import Run
+from toolgrade.testing import HandOff
 from toolgrade_llama_index import ToolCallRecorder, record
 
 pytestmark = pytest.mark.skipif(not WORKFLOWS_2, reason="before workflows 2, a tool that waits is not suspended")
@@ -103,6 +108,86 @@ def test_state_of_an_unrecorded_run() -> None:
     assert summaries(first.tools_called) == [("danger", {"target": "web"}, "c1", "pending")]
     assert summaries(second.tools_called) == [("danger", {"target": "db"}, "c1", "db: yes")]
     assert "continues an earlier one" in second.warnings[0]
+
+
+async def confirm(ctx: Context, target: str) -> str:
+    """Ask a person about this target only."""
+    answer = await ctx.wait_for_event(
+        HumanResponseEvent,
+        waiter_id=target,
+        waiter_event=InputRequiredEvent(prefix=target),
+        requirements={"target": target},
+    )
+    return f"{target}: {answer.response}"
+
+
+TWO = asks(("confirm", {"target": "web"}, "c2"), ("confirm", {"target": "db"}, "c1"))
+
+
+def alone(*script: Any) -> Any:
+    """One agent."""
+    return agent(*script, tools=[confirm, search], name="solo")
+
+
+def handed_over(*script: Any) -> Any:
+    """Two agents, of which the second asks."""
+    first = agent([HandOff("second", "h1")], tools=[search], name="first")
+    return AgentWorkflow(agents=[first, agent(*script, tools=[confirm, search], name="second")], root_agent="first")
+
+
+async def go_on(build: Any, state: Any, *targets: str) -> Run:
+    """Load a state in a new agent and a new recorder, and answer these questions; leave it if others are open."""
+    with record() as rec:
+        workflow = build(asks(("search", {"q": "x"}, "c3")), "done")
+        handler = workflow.run(ctx=Context.from_dict(workflow, state, serializer=JsonPickleSerializer()))
+        await asyncio.sleep(0.1)
+        for target in targets:
+            handler.ctx.send_event(HumanResponseEvent(response="yes", target=target))
+        if len(targets) < 2:
+            await asyncio.sleep(0.1)
+            await handler.cancel_run()
+        await settle(handler)
+    return rec.last_run
+
+
+@pytest.mark.parametrize(("build", "name"), [(alone, "solo"), (handed_over, "second")])
+def test_a_run_that_goes_on_elsewhere(build: Any, name: str) -> None:
+    """Each run from a saved state has its question, conversation and agent, and the calls of one message as a step."""
+
+    async def go() -> list[Run]:
+        memory = ChatMemoryBuffer.from_defaults(token_limit=10_000, chat_store_key="support-7")
+        history = [ChatMessage(content="before"), ChatMessage(role=MessageRole.ASSISTANT, content="yes?")]
+        with record() as rec:
+            handler = build(TWO).run(user_msg="delete it", memory=memory, chat_history=history)
+            questions = (event async for event in handler.stream_events() if isinstance(event, InputRequiredEvent))
+            for _ in range(2):
+                await anext(questions)
+            await asyncio.sleep(0.1)
+            state = handler.ctx.to_dict(serializer=JsonPickleSerializer())
+            await handler.cancel_run()
+            await settle(handler)
+        ends = [await go_on(build, state, *targets) for targets in (("db", "web"), ("web", "db"), ("db",))]
+        return [rec.last_run, *ends]
+
+    first, *whole, partial = asyncio.run(go())
+
+    for run in whole:
+        assert (run.input, run.conversation_id, run.actual_output) == ("delete it", "support-7", "done")
+        assert [(call.id, outcome(call), steps(call)) for call in run.calls] == [
+            ("c2", "web: yes", (name, 0)),
+            ("c1", "db: yes", (name, 0)),
+            ("c3", "found x", (name, 1)),
+        ]
+    assert partial.status.value == "interrupted"
+    assert [(call.id, outcome(call)) for call in partial.calls] == [("c2", "pending"), ("c1", "db: yes")]
+    both = joined(first, whole[0])
+    assert both is not None
+    assert [call.id for call in both.tools_called] == ["c2", "c1", "c3"]
+
+
+def steps(call: Any) -> tuple[str | None, int | None]:
+    """The agent and the step of a call."""
+    return call.execution.agent, call.execution.step
 
 
 def asks_another() -> Any:

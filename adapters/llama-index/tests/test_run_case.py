@@ -23,6 +23,7 @@ from toolgrade_llama_index import as_agent, record, run_case
 
 ADDED = asks(("add", {"a": 1, "b": 2}, "c1"))
 SLOW = asks(("slow", {"ms": 2000}, "c1"))
+SLOW_STEP = asks(("slow", {"ms": 300}, "c2"))
 
 
 def test_a_case_that_can_be_scored() -> None:
@@ -187,6 +188,72 @@ def test_answer_of_a_person(is_async: bool) -> None:
     assert set(prefixes) == {"db"}
     assert case.actual_output == "done"
     assert summaries(case.tools_called or [])[0] == ("danger", {"target": "db"}, "c1", "db: yes")
+
+
+class Consent(HumanResponseEvent):
+    """An answer of the program's own."""
+
+
+class Asking(Workflow):
+    """A workflow that waits for an answer with a certain field."""
+
+    @step
+    async def go(self, ctx: Context, ev: StartEvent) -> StopEvent:
+        """Ask."""
+        question = InputRequiredEvent(prefix=str(ev.get("user_msg")))
+        answer = await ctx.wait_for_event(HumanResponseEvent, waiter_event=question, requirements={"about": "db"})
+        return StopEvent(result=answer.response)
+
+
+async def certain(ctx: Context, target: str) -> str:
+    """Ask a person, who has to name the target."""
+    answer = await ctx.wait_for_event(
+        HumanResponseEvent,
+        waiter_id=target,
+        waiter_event=InputRequiredEvent(prefix=target),
+        requirements={"about": target},
+    )
+    return f"{target}: {answer.response}"
+
+
+def two_questions() -> Any:
+    """An agent whose tool asks twice at once."""
+    calls = asks(("certain", {"target": "db"}, "c1"), ("certain", {"target": "web"}, "c2"))
+    return agent(calls, "done", tools=[certain])
+
+
+REPLIES = {
+    "a text": lambda _: "yes",
+    "another field": lambda event: HumanResponseEvent(response="yes", about=f"no {event.prefix}"),
+    "another class": lambda event: Consent(response="yes", about=event.prefix),
+}
+
+
+@pytest.mark.skipif(not WORKFLOWS_2, reason="before workflows 2, a tool that waits is not suspended")
+@pytest.mark.parametrize("workflow", [Asking, two_questions])
+@pytest.mark.parametrize("reply", REPLIES)
+def test_answers_for_which_nothing_waits(reply: str, workflow: Any) -> None:
+    """A run whose questions stay open is left, with one warning."""
+    case = asyncio.run(run_case(workflow(), "x", timeout=10, human=REPLIES[reply]))
+
+    assert case.run is not None
+    assert (case.run.status.value, case.run.error, case.actual_output) == ("interrupted", None, None)
+    assert len(case.run.warnings) == 1
+    assert "after all answers of human=" in case.run.warnings[0]
+
+
+@pytest.mark.skipif(not WORKFLOWS_2, reason="before workflows 2, a tool that waits is not suspended")
+def test_an_answer_that_comes_late_and_fits() -> None:
+    """A person may take time; what goes on after the answer may take more."""
+
+    async def answer(event: Any) -> HumanResponseEvent:
+        await asyncio.sleep(0.2)
+        return HumanResponseEvent(response="yes", about=event.prefix)
+
+    calls = asks(("certain", {"target": "db"}, "c1"))
+    case = asyncio.run(run_case(agent(calls, SLOW_STEP, "done", tools=[certain, slow]), "x", timeout=10, human=answer))
+
+    assert (case.actual_output, case.run and case.run.warnings) == ("done", [])
 
 
 def test_evaluation_of_an_agent_that_asks_a_person() -> None:

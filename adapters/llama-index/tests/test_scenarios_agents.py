@@ -193,6 +193,16 @@ def test_two_handoffs_in_one_message(target: str, mode: str) -> None:
     assert outcome(run.calls[failed]) == "! another handoff of the same message was carried out"
 
 
+@pytest.mark.parametrize("target", [None, 3, "w", ""])
+@pytest.mark.parametrize("mode", ["C", "E"])
+def test_handoff_to_nobody(target: Any, mode: str) -> None:
+    """Any value that is not the name of an agent is refused."""
+    run = played(lambda: team([asks(("handoff", {"to_agent": target, "reason": "r"}, "h1")), "me"], [])).run(mode)
+
+    assert (run.tools_called, run.handoffs, run.failed_handoffs) == ([], [], [0])
+    assert outcome(run.calls[0]).startswith(f"! Agent {target} not found")
+
+
 @pytest.mark.parametrize("mode", ["C", "E"])
 def test_handoff_whose_tool_raises(mode: str) -> None:
     """A handoff without the name of an agent is a failed handoff with the exception of its tool."""

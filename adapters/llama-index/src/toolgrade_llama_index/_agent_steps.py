@@ -11,6 +11,7 @@ from llama_index.core.agent.workflow.workflow_events import AgentOutput, ToolCal
 
 from toolgrade.calls import ToolCallType
 from toolgrade.capture import Branch, RunBuilder
+from toolgrade_llama_index._hosted import with_hosted
 from toolgrade_llama_index._messages import requests_of
 from toolgrade_llama_index._results import ToolReturn, result_of
 
@@ -61,10 +62,11 @@ class AgentSteps:
             can_hand_over: The agent has the handoff tool.
         """
         agent = output.current_agent_name or None
-        requests = requests_of(output)
+        requests = with_hosted(requests_of(output), output, self.builder.warn)
         handoffs = [request for request in requests if can_hand_over and request.name == HANDOFF]
         for request in requests:
-            request.type = None if self._type_of is None else self._type_of(request.name)
+            if request.type is None and self._type_of is not None:
+                request.type = self._type_of(request.name)
         self.builder.model_asked(requests, scope=place, agent=agent)
         for request in handoffs:
             # Control has not passed yet, and does not if the run ends before.
@@ -140,6 +142,5 @@ class AgentSteps:
 
 
 def _target_of(arguments: Any) -> str | None:
-    """Return the agent that a handoff names, `None` if it names none."""
-    target = arguments.get("to_agent") if isinstance(arguments, dict) else None
-    return target if isinstance(target, str) else None
+    """Return the agent that a handoff names, as LlamaIndex's tool writes it; `None` if it names none."""
+    return str(arguments["to_agent"]) if isinstance(arguments, dict) and "to_agent" in arguments else None

@@ -51,22 +51,23 @@ class WaitingRun:
         kinds = self._awaited() or _accepted(agent) or [HumanResponseEvent]
         events = [_response(kind, question, answer) for kind in kinds for question in self.questions]
         # An event answers all waiters that state no requirements; to send another one would run their steps twice.
-        needs = [waiter.get("has_requirements") for waiter in self._waiters()]
+        needs = [waiter.get("has_requirements") for waiter in waiters_in(self.state)]
         events = events[:: len(self.questions)] if needs and not any(needs) else _unique(events)
         return Context.from_dict(agent, dict(self.state), serializer=JsonPickleSerializer()), events
 
-    def _waiters(self) -> list[Mapping[str, Any]]:
-        """Return what steps and tools wait for, as the context stores it."""
-        steps = (self.state.get("workers") or {}).values()
-        return [waiter for step in steps for waiter in step.get("collected_waiters") or ()]
-
     def _awaited(self) -> list[type[Event]]:
         """Return the classes of the events that steps and tools wait for."""
-        names = {waiter["waiting_for_event"] for waiter in self._waiters()}
+        names = {waiter["waiting_for_event"] for waiter in waiters_in(self.state)}
         kinds: list[type[Event]] = [Event]
         for kind in kinds:
             kinds += kind.__subclasses__()
         return [kind for kind in kinds if f"{kind.__module__}.{kind.__name__}" in names]
+
+
+def waiters_in(state: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return what steps and tools wait for, as a saved context stores it."""
+    steps = (state.get("workers") or {}).values()
+    return [waiter for step in steps for waiter in step.get("collected_waiters") or ()]
 
 
 def _accepted(agent: Any) -> list[type[Event]]:

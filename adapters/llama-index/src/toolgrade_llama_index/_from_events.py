@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
-from llama_index.core.agent.workflow.workflow_events import AgentInput, AgentOutput, ToolCall, ToolCallResult
+from llama_index.core.agent.workflow.workflow_events import (
+    AgentInput,
+    AgentOutput,
+    AgentStream,
+    ToolCall,
+    ToolCallResult,
+)
 from llama_index.core.workflow import Event, InputRequiredEvent, StopEvent
 from pydantic import ValidationError
 
@@ -23,6 +29,7 @@ from toolgrade.errors import InvalidDataError, Problem
 from toolgrade_llama_index import _messages
 from toolgrade_llama_index._agent_steps import HANDOFF, AgentSteps, Key
 from toolgrade_llama_index._errors import error_text, status_of
+from toolgrade_llama_index._hosted import UNREAD_STREAM, streamed_index
 from toolgrade_llama_index._results import is_unknown_tool
 
 _EVENT_TYPES: Final[dict[str, type[Event]]] = {
@@ -236,6 +243,7 @@ class _EventReader:
             self.result = _result_of_stop(self.stop)
         outputs = (index for index, event in enumerate(events) if isinstance(event, AgentOutput))
         self._last_output = max(outputs, default=None)
+        self._streamed_calls: set[int | None] = set()
         self._keys = count()
         self._requested: list[_EventCall] = []
         self._running: list[_EventCall] = []
@@ -253,6 +261,8 @@ class _EventReader:
         for index, event in enumerate(self.events):
             if isinstance(event, AgentInput):
                 self.steps.step_began(event.current_agent_name, Branch(self._scope(warn=False), None))
+            elif isinstance(event, AgentStream):
+                self._streamed_calls.add(streamed_index(event.raw))
             elif isinstance(event, AgentOutput):
                 self._answered(event, index)
             elif isinstance(event, ToolCallResult):
@@ -268,6 +278,9 @@ class _EventReader:
     def _answered(self, output: AgentOutput, index: int) -> None:
         scope = self._scope()
         self.builder.model_used(_messages.model_of(output), _messages.usage_of(output))
+        if len(self._streamed_calls - {None}) > len(_messages.written_calls(output.response)):
+            self.builder.warn(UNREAD_STREAM)
+        self._streamed_calls.clear()
         if index == self._last_output and self._is_summary(output, index):
             output = output.model_copy(update={"tool_calls": []})
         can_hand_over = not any(name == HANDOFF for _, name in self._missing_tools)

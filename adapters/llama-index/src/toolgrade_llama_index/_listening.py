@@ -6,8 +6,10 @@ that add and remove handlers at the same time would lose some, since the dispatc
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
@@ -18,7 +20,7 @@ from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.instrumentation.span import BaseSpan
 from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
-from llama_index.core.workflow import Workflow
+from llama_index.core.workflow import JsonSerializer, Workflow
 
 from toolgrade.capture import ForkSafeLock
 
@@ -119,22 +121,42 @@ def active_listener() -> RecorderListener | None:
 
 
 _original_run: Final[Any] = Workflow.__dict__["run"]
-_passed_context: Final[ContextVar[object]] = ContextVar("toolgrade_llama_index_context", default=None)
+_passed: Final[ContextVar[tuple[object, Mapping[str, Any]]]] = ContextVar(
+    "toolgrade_llama_index_context",
+    default=(None, {}),
+)
+_SAVED: Final = ("user_msg_str", "current_agent_name", "scratchpad", "memory")
+"""What agents store in their context; the memory comes last, since it may be unreadable."""
 
 
 @functools.wraps(_original_run)
 def _run(self: Workflow, ctx: Any = None, *args: Any, **kwargs: Any) -> Any:
     """Begin a run; what runs in it can see which context its caller has passed."""
-    token = _passed_context.set(ctx)
+    token = _passed.set((ctx, _values_in(ctx)))
     try:
         return _original_run.__get__(self, type(self))(ctx, *args, **kwargs)
     finally:
-        _passed_context.reset(token)
+        _passed.reset(token)
 
 
-def passed_context() -> object:
-    """Return the context that the caller of the current run has passed; `None` without one."""
-    return _passed_context.get()
+def _values_in(context: Any) -> Mapping[str, Any]:
+    """Return what an agent stored in a context, if its run goes on from there; as much of it as can be read."""
+    values: dict[str, Any] = {}
+    with contextlib.suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what cannot be serialized, LlamaIndex itself warns
+        if context is not None and context.is_running:
+            stored = context.to_dict()["state"]["state_data"]["_data"]
+            # Newer versions keep the serializer, which the caller chose, in what a context delegates to.
+            serializer = getattr(getattr(context, "_face", context), "_serializer", None) or JsonSerializer()
+            for name in _SAVED:
+                if name in stored:
+                    values[name] = serializer.deserialize(stored[name])
+    return values
+
+
+def passed_context() -> tuple[object, Mapping[str, Any]]:
+    """Return the context that the caller of the current run has passed, and what was saved in it if the run goes on."""
+    return _passed.get()
 
 
 def _span_entered(

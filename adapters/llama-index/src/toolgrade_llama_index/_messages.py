@@ -71,7 +71,7 @@ def _broken_arguments(selections: list[ToolSelection], message: ChatMessage) -> 
     LlamaIndex replaces such text by `{}`, or repairs it. The original is in the message: in its blocks, in OpenAI's
     form or, for a ReAct agent, in the text.
     """
-    written = _written_calls(message)
+    written = written_calls(message)
     if not written and len(selections) == 1:
         action = _REACT_ACTION.search(message.content or "")
         if action is not None and action[1] == selections[0].tool_name:
@@ -90,7 +90,7 @@ def _take_written(written: list[tuple[str, str | None, Any]], call: ToolSelectio
     return None
 
 
-def _written_calls(message: ChatMessage) -> list[tuple[str, str | None, Any]]:
+def written_calls(message: ChatMessage) -> list[tuple[str, str | None, Any]]:
     """Return the name, id and arguments of the calls in a message, as the provider wrote them."""
     blocks: list[Any] = [block for block in message.blocks if getattr(block, "block_type", None) == "tool_call"]
     if blocks:
@@ -123,9 +123,15 @@ def _not_an_object(text: str, *, may_continue: bool = False) -> str | None:
 # Models
 
 
+def reply_in(response: object) -> Any:
+    """Return the reply of the provider in an answer; of a stream of OpenAI's Responses, its last event holds it."""
+    raw = response.raw if isinstance(response, (AgentOutput, ChatResponse)) else response
+    return field_of(raw, "response") if str(field_of(raw, "type")).startswith("response.") else raw
+
+
 def usage_of(response: object) -> dict[str, int]:
     """Return the token counts of an answer, from what the provider sent; empty if it sent none."""
-    raw = response.raw if isinstance(response, (AgentOutput, ChatResponse)) else response
+    raw = reply_in(response)
     more = getattr(response, "additional_kwargs", None)
     for holder in (field_of(raw, "usage"), field_of(raw, "usage_metadata"), raw, more):
         if holder is None:
@@ -143,7 +149,7 @@ def usage_of(response: object) -> dict[str, int]:
 
 def model_of(response: object) -> str | None:
     """Return the name of the model that answered, if the provider sent it."""
-    raw = response.raw if isinstance(response, (AgentOutput, ChatResponse)) else response
+    raw = reply_in(response)
     name = field_of(raw, "model") or field_of(raw, "model_version")
     return name if isinstance(name, str) else None
 
@@ -152,31 +158,35 @@ def model_of(response: object) -> str | None:
 
 
 def message_of(start: object) -> object:
-    """Return the user's message in a start event, or the last one of its history; `None` if it has neither."""
-    message, history = field_of(start, "user_msg"), field_of(start, "chat_history")
-    if message is None and isinstance(history, (list, tuple)):
-        return last_question(history)
-    return message
+    """Return what the user says in a start event, as a message or a text; `None` if it shows nothing of this.
+
+    That is the value under a usual name, else the last message of the user in `chat_history`, else the only text, else
+    the user's last message in another list. A history next to a message is of earlier turns.
+    """
+    fields = _fields_of(start)
+    for name in _INPUT_KEYS:
+        if isinstance(fields.get(name), (str, ChatMessage)):
+            return fields[name]
+    histories = {name: last_question(value) for name, value in fields.items() if isinstance(value, (list, tuple))}
+    texts = [value for value in fields.values() if isinstance(value, str)]
+    last = histories.get("chat_history")
+    if last is None and len(texts) == 1:
+        return texts[0]
+    return last or next(filter(None, histories.values()), None)
 
 
 def question_of(start: object) -> str | None:
-    """Return the text of the user in a start event: that of its message, or its only text."""
+    """Return the text of the user in a start event."""
     message = message_of(start)
-    if message is not None:
-        return text_of(message)
-    if field_of(start, "chat_history"):
-        return None
-    texts = {name: value for name, value in _fields_of(start).items() if isinstance(value, str)}
-    for name in _INPUT_KEYS:
-        if name in texts:
-            return texts[name]
-    return next(iter(texts.values())) if len(texts) == 1 else None
+    return None if message is None else text_of(message)
 
 
-def last_question(messages: Iterable[object]) -> ChatMessage | None:
-    """Return the user's last message."""
-    own = [message for message in messages if isinstance(message, ChatMessage) and message.role == MessageRole.USER]
-    return own[-1] if own else None
+def last_question(messages: Iterable[object]) -> ChatMessage | str | None:
+    """Return the user's last message; only its text, if it is not one of LlamaIndex's messages."""
+    own = [message for message in messages if field_of(message, "role") == MessageRole.USER]
+    last = own[-1] if own else None
+    question = last if isinstance(last, ChatMessage) else field_of(last, "content")
+    return question if isinstance(question, (ChatMessage, str)) else None
 
 
 def images_in(message: object) -> list[str | MLLMImage] | None:
@@ -225,13 +235,22 @@ def answer_of(result: object) -> str | None:
         result = inner if inner is not None or type(result) is StopEvent else fields
         if result == {}:
             return None
-    if result is None or isinstance(result, str):
-        return result
-    if isinstance(result, (AgentOutput, ChatMessage, ChatResponse)):
-        return text_of(result)
-    if isinstance(result, (dict, list)):
-        return json.dumps(result, ensure_ascii=False, default=str)
-    return str(result)
+    structured = structured_of(result)
+    if structured is not None:  # in the form in which pydantic writes it
+        return json.dumps(structured, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    plain = _plain(result)
+    return json.dumps(plain, ensure_ascii=False, default=_plain) if isinstance(plain, (dict, list)) else plain
+
+
+def _plain(value: object) -> Any:
+    """Return the text of an object; of a model of the user's own its fields, and JSON values as they are."""
+    if value is None or isinstance(value, (str, dict, list)):
+        return value
+    if isinstance(value, (AgentOutput, ChatMessage, ChatResponse)):
+        return text_of(value)
+    if isinstance(value, BaseModel) and not type(value).__module__.startswith("llama_index."):
+        return value.model_dump(mode="json")
+    return str(value)
 
 
 def structured_of(result: object) -> Any:

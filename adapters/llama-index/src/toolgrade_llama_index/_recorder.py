@@ -12,6 +12,7 @@ from llama_index.core.agent.workflow.workflow_events import ToolCall
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.instrumentation.events.llm import (
     LLMChatEndEvent,
+    LLMChatInProgressEvent,
     LLMChatStartEvent,
     LLMCompletionEndEvent,
     LLMCompletionStartEvent,
@@ -275,6 +276,9 @@ class ToolCallRecorder(RunRecorder[WorkflowRecording]):
         if isinstance(event, (LLMChatEndEvent, LLMCompletionEndEvent)):
             response = event.response
             self._guard("event", span.recording, lambda: self._watcher.model_answered(span, response))
+        elif isinstance(event, LLMChatInProgressEvent):
+            piece = event.response
+            self._guard("event", span.recording, lambda: self._watcher.model_streamed(span, piece))
         elif isinstance(event, (LLMChatStartEvent, LLMCompletionStartEvent)):
             details = event.model_dict
             self._guard("event", span.recording, lambda: self._watcher.model_named(span, details))

@@ -8,10 +8,11 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from llama_index.core.workflow import Event, HumanResponseEvent, InputRequiredEvent
+from llama_index.core.workflow import Event, HumanResponseEvent, InputRequiredEvent, JsonPickleSerializer
 
 from toolgrade.cases import LLMTestCase, Run, RunStatus
 from toolgrade.expect import ExpectedTools
+from toolgrade_llama_index._answers import waiters_in
 from toolgrade_llama_index._errors import error_text, status_of
 from toolgrade_llama_index._recorder import ToolCallRecorder, record
 
@@ -20,6 +21,10 @@ _PATIENCE: Final = 0.5
 _IDLE_SECONDS: Final = 0.02
 _IDLE_CHECKS: Final = 3
 """Between two steps of a workflow, it is idle for a moment."""
+_UNMATCHED: Final = (
+    "the run still waits for a person after all answers of human=, so it was left; an answer must be of the class of "
+    "the event that the run waits for, and fulfil its requirements"
+)
 
 
 async def run_case(
@@ -39,8 +44,8 @@ async def run_case(
     """Ask an agent a question and return the run as a test case.
 
     A failure of the agent does not raise: the `run` of the case has its `status` and `error`, and every call up to it.
-    A run that asks a person is left when nothing else goes on in it, as `interrupted`, unless `human` answers. Only a
-    cancellation of the caller is passed on.
+    A run that asks a person is left when nothing else goes on in it, as `interrupted`, unless `human` answers; with a
+    warning, if its answer is not what the run waits for. Only a cancellation of the caller is passed on.
 
     Args:
         agent: A FunctionAgent, ReActAgent, CodeActAgent, `AgentWorkflow`, or a workflow of your own.
@@ -108,7 +113,7 @@ async def recorded_run(
         options: As for `run_case`.
     """
     failure: BaseException | None = None
-    is_left = False
+    is_left = is_unmatched = False
     with recorder:
         try:
             if resumed is None:
@@ -118,7 +123,7 @@ async def recorded_run(
             listener = _Listener(handler, on_event, human, recorder.is_idle, on_leave)
             listener.answers = () if resumed is None else resumed[1]
             failure = await _outcome(handler, timeout, listener)
-            is_left = listener.is_left
+            is_left, is_unmatched = listener.is_left, listener.is_unmatched
         except _CallbackError as error:
             raise error.error from None
         except Exception as error:  # noqa: BLE001 - a run that does not even begin has failed too
@@ -129,6 +134,8 @@ async def recorded_run(
         return recorder.last_run  # raises why there is none
     if run is None:  # the run did not even begin
         run = Run(input=question, calls=[])
+    if is_unmatched:
+        run = run.model_copy(update={"warnings": [*run.warnings, _UNMATCHED]})
     return _with_end(run, failure, is_left=is_left)
 
 
@@ -178,8 +185,10 @@ class _Listener:
         on_leave: Callable[[Any, list[InputRequiredEvent]], object] | None,
     ) -> None:
         self.is_left = False
+        self.is_unmatched = False
         self.answers: Sequence[Event] = ()
         self._questions: list[InputRequiredEvent] = []
+        self._answered: list[InputRequiredEvent] = []
         self._on_leave = on_leave
         self._handler = handler
         self._on_event = on_event
@@ -204,9 +213,8 @@ class _Listener:
                         answer = HumanResponseEvent(response=answer)  # type: ignore[call-arg]  # any field
                     if answer is not None:
                         self._handler.ctx.send_event(answer)
-                    else:
-                        self._questions.append(event)
-                        waiting = waiting or asyncio.ensure_future(self._leave())
+                    (self._questions if answer is None else self._answered).append(event)
+                    waiting = waiting or asyncio.ensure_future(self._leave())
                 self._busy = False
         finally:
             answering.cancel()
@@ -228,12 +236,24 @@ class _Listener:
             self._handler.ctx.send_event(answer)
 
     async def _leave(self) -> None:
-        """Cancel the run as soon as nothing but the question goes on in it."""
+        """Cancel the run as soon as nothing goes on in it but a question without an answer that fits."""
         await self._idle()
+        while not self._questions:
+            if self._waits():
+                self.is_unmatched, self._questions = True, self._answered
+            else:
+                await self._idle()
         self.is_left = True
         if self._on_leave is not None:
             self._on_leave(self._handler.ctx, self._questions)
         await self._handler.cancel_run()
+
+    def _waits(self) -> bool:
+        """Return whether a step or a tool waits for an event; not if the context cannot be read."""
+        try:
+            return bool(waiters_in(self._handler.ctx.to_dict(serializer=JsonPickleSerializer())))
+        except Exception:  # noqa: BLE001 - values of any kind are in a context
+            return False
 
     async def finish(self, reading: asyncio.Task[None]) -> None:
         """Wait for the remaining events of a run that has ended, as long as some come."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 from uuid import uuid4
@@ -12,7 +12,7 @@ from uuid import uuid4
 from llama_index.core.agent.workflow.workflow_events import ToolCall as RequestedCall
 
 from toolgrade.calls import CallStatus, ToolCall, ToolCallType
-from toolgrade.capture import Branch, Outcome, RunBuilder
+from toolgrade.capture import Branch, Outcome, Request, RunBuilder
 from toolgrade.cases import Run
 from toolgrade_llama_index._agent_steps import AgentSteps, Key
 from toolgrade_llama_index._branches import OpenRequests, Steps, equal_values
@@ -37,6 +37,8 @@ class WorkflowRecording:
         answer: The last answer of a model in a group.
         has_framework_id: Its id is the one that LlamaIndex has given to the run.
         lacks_beginning: It continues an unobserved run, and no agent has answered since.
+        saved: The requests of that run that its saved state shows.
+        agent: The agent that made them.
         pseudo_tools: Names of tools that carried a structured answer, each with its scope.
         mcp_tools: Names of offered tools of MCP servers.
         offered: The tools that were noted, each with the scope it was offered in.
@@ -59,6 +61,8 @@ class WorkflowRecording:
         self.answer: str | None = None
         self.has_framework_id = False
         self.lacks_beginning = False
+        self.saved: list[Request] = []
+        self.agent: str | None = None
         self.offered: set[tuple[Key | None, str]] = set()
         self.pseudo_tools: set[tuple[Key | None, str]] = set()
         self.mcp_tools: set[str] = set()
@@ -102,6 +106,19 @@ class WorkflowRecording:
                 self.suspended.remove(earlier)
                 return True
         return False
+
+    def saved_request(self, call: StepCall) -> Request | None:
+        """Return the request of a call that begins, from those that a saved state showed; of equal ones each in turn.
+
+        LlamaIndex may run a resumed call twice: when it loads the state, and when the answer comes.
+        """
+        for request in self.saved:
+            is_same = (request.id or "", request.name) == (call.id, call.name)
+            if is_same and equal_values(request.arguments, call.arguments):
+                self.saved.remove(request)
+                self.saved.append(request)
+                return request
+        return None
 
     def calls_that_wait_in_steps(self) -> list[ToolCall]:
         """Return the calls of a run that was left while their steps waited for a person before they ran the tool."""
@@ -162,6 +179,7 @@ class WorkflowSpan:
         has_usage: The model itself reported the tokens of that answer.
         llm: The model that is asked here.
         model: The name of that model.
+        streamed_calls: The places of the calls in its stream, for Anthropic's models.
         cancelled: An event reported that it was cancelled.
         error: What was raised inside.
         succeeded: The run ended well, in versions that end it by an exception.
@@ -184,6 +202,7 @@ class WorkflowSpan:
     has_usage: bool = False
     llm: Any = None
     model: str | None = None
+    streamed_calls: set[int | None] = field(default_factory=set)
     cancelled: bool = False
     error: BaseException | None = None
     succeeded: bool = False

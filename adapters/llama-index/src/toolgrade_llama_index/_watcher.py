@@ -34,6 +34,7 @@ from toolgrade_llama_index import _messages
 from toolgrade_llama_index._agent_steps import HANDOFF, TOP
 from toolgrade_llama_index._branches import OpenRequests, Steps, current_branch
 from toolgrade_llama_index._errors import error_text, outcome_of, status_of
+from toolgrade_llama_index._hosted import UNREAD_STREAM, built_in_tools, streamed_index, with_hosted
 from toolgrade_llama_index._listening import RecorderListener, passed_context
 from toolgrade_llama_index._results import is_unknown_tool, result_of
 from toolgrade_llama_index._run_tree import SpanTree, StepCall, WorkflowRecording, WorkflowSpan, now
@@ -147,17 +148,37 @@ class SpanWatcher:
     def describe(self, recording: WorkflowRecording, bound: inspect.BoundArguments, workflow: Workflow) -> None:
         """Note the beginning of a run."""
         recording.workflow, recording.workflow_type = weakref.ref(workflow), type(workflow)
-        if is_resumption(bound):
-            recording.lacks_beginning = True
-            recording.builder.warn(LACKS_BEGINNING)
         start, builder = _start_of(bound), recording.builder
+        context, saved = passed_context()
+        if is_resumption(bound):
+            start = {"user_msg": saved.get("user_msg_str"), "memory": saved.get("memory")}
+            self._continue(recording, bound, workflow, saved)
         if builder.conversation_id is None:
-            builder.conversation_id = _messages.conversation_of(start, passed_context())
+            builder.conversation_id = _messages.conversation_of(start, context)
         message = _messages.message_of(start)
         if _messages.has_unread_image(message):
             builder.warn(_UNREAD_IMAGE)
         parts = _messages.images_in(message)
         builder.started(_messages.question_of(start), parts=parts, at=now())
+
+    def _continue(
+        self, recording: WorkflowRecording, bound: inspect.BoundArguments, workflow: Workflow, saved: Mapping[str, Any]
+    ) -> None:
+        """Note the calls with which a run goes on whose beginning was not observed; one message asked for them."""
+        recording.lacks_beginning = True
+        recording.builder.warn(LACKS_BEGINNING)
+        name = workflow.name if isinstance(workflow, BaseWorkflowAgent) else None
+        recording.agent = saved.get("current_agent_name") or name
+        order = [call[:2] for message in saved.get("scratchpad") or () for call in _messages.written_calls(message)]
+        calls = calls_of_state(bound)
+        order += [(call.tool_name, call.tool_id) for call in calls]
+        calls.sort(key=lambda call: order.index((call.tool_name, call.tool_id)))
+        recording.saved = [
+            Request(call.tool_name, call.tool_kwargs, call.tool_id or None, recording.type_of(call.tool_name))
+            for call in calls
+        ]
+        if calls:
+            recording.builder.model_asked(recording.saved, agent=recording.agent)
 
     def _run_ended(self, span: WorkflowSpan, result: object) -> None:
         recording, error = span.recording, span.error
@@ -230,6 +251,7 @@ class SpanWatcher:
         elif method == "_prepare_chat_with_tools" and not span.is_structured:
             tools = bound.arguments.get("tools")
             self._offer(span, tools if isinstance(tools, (list, tuple)) else ())
+            span.recording.builder.offered(built_in_tools(llm), scope=span.scope)
         elif method in _CHAT_METHODS:
             span.llm = llm
 
@@ -237,6 +259,10 @@ class SpanWatcher:
         """Note the name of the model in a request."""
         name = details.get("model") or details.get("model_name")
         span.model = name if isinstance(name, str) else None
+
+    def model_streamed(self, span: WorkflowSpan, response: ChatResponse) -> None:
+        """Note a piece of the answer of a model."""
+        span.streamed_calls.add(streamed_index(response.raw))
 
     def model_answered(self, span: WorkflowSpan, response: object) -> None:
         """Note the answer of a model."""
@@ -248,8 +274,11 @@ class SpanWatcher:
         step = span.agent_step
         if step is not None:
             step.has_usage = step.has_usage or bool(usage)
-        if isinstance(response, ChatResponse) and not (span.in_agent_step or span.is_structured):
-            self._requested(span, response)
+        if isinstance(response, ChatResponse):
+            if len(span.streamed_calls - {None}) > len(_messages.written_calls(response.message)):
+                recording.builder.warn(UNREAD_STREAM)
+            if not (span.in_agent_step or span.is_structured):
+                self._requested(span, response)
 
     def _requested(self, span: WorkflowSpan, response: ChatResponse) -> None:
         """Note the requests in the answer of a model outside of agents."""
@@ -258,16 +287,19 @@ class SpanWatcher:
         selections = [] if read is None else read(response, error_on_no_tool_call=False)
         requests = [
             request
-            for request in _messages.response_requests(response, selections)
+            for request in with_hosted(
+                _messages.response_requests(response, selections), response, recording.builder.warn
+            )
             if not recording.is_pseudo_tool(request.name, span.scope)
         ]
         for request in requests:
-            request.type = recording.type_of(request.name)
+            request.type = request.type or recording.type_of(request.name)
+        to_run = [request for request in requests if not request.ran]
         if requests:
-            recording.requests.add(requests, span.scope)
+            recording.requests.add(to_run, span.scope)
             recording.builder.model_asked(requests, scope=Branch(span.scope, current_branch().key))
         if span.scope is None:
-            recording.answer = None if requests else _messages.text_of(response)
+            recording.answer = None if to_run else _messages.text_of(response)
 
     # Tools
 
@@ -320,8 +352,10 @@ class SpanWatcher:
         call.key = span.id if call.attempts == 1 else f"{span.id}.{call.attempts}"
         request: Request | None = None
         if recording.lacks_beginning and not recording.is_repeated(call):
-            request = Request(call.name, call.arguments, call_id, call_type_of(tool))
-            recording.builder.model_asked([request], scope=place)
+            request = recording.saved_request(call)
+            if request is None:
+                request = Request(call.name, call.arguments, call_id, call_type_of(tool))
+                recording.builder.model_asked([request], scope=place, agent=recording.agent)
         if not _is_agent(_workflow_of(span)):
             request = recording.requests.started(call.key, call.name, call.arguments, scope, call_id, request)
         recording.builder.tool_started(
@@ -477,7 +511,9 @@ def calls_of_state(bound: inspect.BoundArguments) -> list[ToolCall]:
     calls: list[ToolCall] = []
     for step in steps.values() if isinstance(steps, Mapping) else ():
         for name in ("queue", "in_progress", "collected_waiters"):
-            events = [getattr(item, "event", None) for item in getattr(step, name, ())]
+            # A step whose waiter has its event is in the queue, or waits for a further event.
+            items = [item for item in getattr(step, name, ()) if getattr(item, "resolved_event", None) is None]
+            events = [getattr(item, "event", None) for item in items]
             calls += [event for event in events if isinstance(event, ToolCall)]
     return calls
 

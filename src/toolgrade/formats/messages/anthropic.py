@@ -2,7 +2,7 @@
 
 Calls and results are blocks of a message's content: `tool_use` and its variants in the assistant's, `tool_result` in
 the user's, and the results of tools that Anthropic runs in the assistant's, too. A message of the user with nothing but
-results is not a turn of the user.
+results is not a turn of the user. A search for tools is not a call.
 
 Source: Anthropic API reference, "Create a Message", `messages` and `content`; Anthropic documentation, "Server tools",
 "MCP connector" (`server_name`) and "Programmatic tool calling" (`caller`).
