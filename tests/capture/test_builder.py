@@ -367,6 +367,23 @@ def test_hand_offs_of_agents_at_once_are_told_apart_by_branch() -> None:
     assert builder.build().handoffs == [Handoff(call=n, to_agent=f"agent {n + 1}") for n in (0, 1)]
 
 
+def test_calls_of_a_message_that_goes_on() -> None:
+    """Calls that run while the model requests more are of one step, each branch has its own, and wait alike."""
+    builder = RunBuilder()
+    for number in (1, 2):
+        for call_id in (f"c{number}", f"d{number}"):
+            builder.model_asked([slow(number, call_id)], scope=Branch(None, number), goes_on=True)
+            if call_id != "d2":
+                ran(builder, call_id, "slow", {"x": number}, "slept", call_id=call_id, scope=Branch(None, number))
+    builder.ended(may_wait=True)
+
+    run = builder.build()
+    how = [call.execution for call in run.calls if call.execution]
+    assert [call.id for call in run.calls] == ["c1", "d1", "c2", "d2"]
+    assert [one.step for one in how] == [0, 0, 1, 1]
+    assert [one.status.value for one in how] == ["ok", "ok", "ok", "pending"]
+
+
 def test_structured_answers_are_not_calls() -> None:
     """They are left out at every level; they are neither steps nor tools, and nothing waits for them."""
     answers = [Request("Answer", {"bad": 1}, "a1"), Request("Answer", {}, "a2"), Request("Answer", {"value": 3}, "a3")]

@@ -58,6 +58,17 @@ CALLS: dict[str, tuple[Item, Request]] = {
         {"type": "custom_tool_call", "call_id": "c1", "name": "sql", "input": "SELECT 1"},
         Request("sql", {"input": "SELECT 1"}, "c1", ToolCallType.CUSTOM),
     ),
+    "agent of the provider": (
+        {
+            "type": "multi_agent_call",
+            "id": "ma_1",
+            "call_id": "c1",
+            "action": "spawn_agent",
+            "arguments": '{"task": "count"}',
+            "agent": {"agent_name": "/root"},
+        },
+        Request("spawn_agent", {"task": "count"}, "c1", HOSTED),
+    ),
     "computer": (
         {"type": "computer_call", "id": "x", "call_id": "c1", "action": {"type": "click", "x": 1, "keys": None}},
         Request("computer_use_preview", {"type": "click", "x": 1}, "c1", FUNCTION),

@@ -49,6 +49,10 @@ FEATURES = {
     "images": _feature("tools that return images came later", (0, 4), attribute("agents", "ToolOutputImage")),
     "custom": _feature("custom tools came later", (0, 14), attribute("agents", "CustomTool")),
     "shell": _feature("the shell tool came later", (0, 6), attribute("agents", "ShellTool")),
+    "realtime": _feature(
+        "the package that sessions need is not installed", (0, 24), attribute("agents.realtime", "RealtimeSession")
+    ),
+    "sandbox": _feature("sandboxes came later", (0, 14), attribute("agents.sandbox", "SandboxAgent")),
     "timeout": _feature("tools with a timeout came later", (0, 14), parameter("agents", "function_tool", "timeout")),
     "formatter": _feature(
         "a formatter is not asked for failures of tools",

@@ -222,6 +222,43 @@ def test_conversations() -> None:
     assert asyncio.run(go()) == ["session", "group", "label", None]
 
 
+def _call(call_id: str) -> list[dict[str, Any]]:
+    """Items of a call and its result."""
+    return [
+        {"type": "function_call", "call_id": call_id, "name": "add", "arguments": '{"a": 1, "b": 2}'},
+        {"type": "function_call_output", "call_id": call_id, "output": "3"},
+    ]
+
+
+ANN, BOB = ({"role": "user", "content": text} for text in ("add up", "and now?"))
+ANSWER = {"role": "assistant", "content": "three"}
+RULE = {"role": "developer", "content": "answer briefly"}
+
+
+@pytest.mark.parametrize(
+    ("items", "question"),
+    [
+        pytest.param([ANN, RULE], "add up", id="developer"),
+        pytest.param([ANN, ANSWER, BOB, {"role": "system", "content": "x"}], "and now?", id="system"),
+        pytest.param([ANN, *_call("c1")], "add up", id="results"),
+        pytest.param([ANN, ANSWER, *_call("c1"), RULE], "add up", id="text before a call"),
+        pytest.param([RULE, ANN], "add up", id="developer first"),
+        pytest.param([ANN, BOB], "add up\nand now?", id="two messages"),
+        pytest.param([ANN, ANSWER], None, id="answered"),
+        pytest.param([ANN, ANSWER, RULE], None, id="answered, then developer"),
+        pytest.param([RULE], None, id="nobody asked"),
+    ],
+)
+def test_question_of_an_input(items: list[Any], question: str | None) -> None:
+    """The question is the user's last text that nobody answered, whatever stands after it."""
+    with record() as recorder:
+        asyncio.run(Runner.run(make_agent("done"), items))
+
+    assert recorder.last_run.input == question
+    turns = [(turn.role, turn.content) for turn in recorder.conversations()[0].turns]
+    assert turns == [*([("user", question)] if question else []), ("assistant", "done")]
+
+
 def test_hooks_of_another_kind() -> None:
     """What the SDK itself refuses as hooks it still refuses; an older release takes it, and the result is read."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import agents
 import pytest
-from agents import GuardrailFunctionOutput, SQLiteSession, function_tool, input_guardrail
+from agents import GuardrailFunctionOutput, RunConfig, SQLiteSession, function_tool, input_guardrail
 from agents.mcp import MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from mcp.types import Tool as MCPTool
@@ -24,6 +24,7 @@ from oa_agents import (
     summaries,
     summary,
 )
+from oa_models import Scripted
 from oa_versions import HANDLES_MCP_EXCEPTIONS, KEEPS_MCP_HINTS, VERSION
 from openai.types.responses import ResponseCustomToolCall
 from openai.types.responses.response_output_item import LocalShellCall
@@ -317,6 +318,32 @@ def _guarded(where: str, how: str) -> Any:
 
     setattr(secret, f"tool_{where}_guardrails", [guard])
     return secret
+
+
+@scenario("23b", LIVE, needs="sandbox")
+def test_tools_of_a_sandbox_that_refuse_their_arguments(mode: str) -> None:
+    """Nothing ran in the sandbox for arguments that its tool does not take, or that are no JSON."""
+    from agents.sandbox import SandboxAgent, SandboxRunConfig
+    from agents.sandbox.sandboxes.unix_local import UnixLocalSandboxClient
+
+    asks = [
+        AskFor("exec_command", {"comand": "true"}, "c1"),
+        AskFor("exec_command", '{"cmd": ', "c2"),
+        AskFor("exec_command", {"cmd": "true", "yield_time_ms": "soon"}, "c3"),
+    ]
+    asks = asks[:1] if VERSION < (0, 24) else asks  # older releases let the tool raise, which ends the run
+    agent = SandboxAgent("A", model=Scripted(asks, [AskFor("exec_command", {"cmd": "echo 7"}, "c4")], "done"))
+    config = RunConfig(sandbox=SandboxRunConfig(client=UnixLocalSandboxClient()))
+
+    calls = play(mode, agent, run_config=config).calls
+
+    ended = [(call.id, call.execution.status.value, call.execution.executed) for call in calls if call.execution]
+    refused = [("c1", "error", False), ("c2", "invalid_arguments", False), ("c3", "error", False)]
+    if VERSION < (0, 24):
+        assert ended == refused[:1]
+        return
+    assert ended == [*refused, ("c4", "ok", True)]
+    assert "7" in str(calls[-1].output)
 
 
 @scenario("24")

@@ -7,7 +7,17 @@ import json
 from typing import Any
 
 import pytest
-from agents import Agent, Runner, function_tool, handoff
+from agents import (
+    Agent,
+    AgentHooks,
+    RunHooks,
+    Runner,
+    ToolGuardrailFunctionOutput,
+    ToolInputGuardrail,
+    ToolOutputGuardrail,
+    function_tool,
+    handoff,
+)
 from agents.extensions.handoff_filters import remove_all_tools
 from oa_agents import (
     LIVE,
@@ -20,6 +30,7 @@ from oa_agents import (
     scenario,
     slow,
     summaries,
+    summary,
 )
 from oa_versions import ENFORCES_IDS, VERSION
 
@@ -54,6 +65,56 @@ def test_run_inside_a_guardrail(mode: str) -> None:
 
     assert [summaries(run.calls) for run in runs] == [[called("add", {"a": 1, "b": 1}, "c1", {"sum": 2})]]
     assert [run.input for run in inner] == ["is this fine?"]
+
+
+def _asking(*names: str) -> type:
+    """A class of hooks, each of which asks another agent."""
+
+    async def ask(*_args: Any) -> None:
+        await Runner.run(_sub(), "hook")
+
+    return type("Asking", (), dict.fromkeys(names, ask))
+
+
+class _Hooks(_asking("on_tool_start", "on_tool_end", "on_llm_end"), RunHooks[Any]):  # type: ignore[misc]
+    """Hooks of a run."""
+
+
+class _OwnHooks(_asking("on_tool_start", "on_tool_end"), AgentHooks[Any]):  # type: ignore[misc]
+    """Hooks of an agent."""
+
+
+@scenario("12c", LIVE)
+def test_runs_inside_hooks_and_guardrails_of_a_tool(mode: str) -> None:
+    """Hooks and guardrails run while a tool does; the runs that they begin are not calls of the tool."""
+
+    async def check(_data: Any) -> ToolGuardrailFunctionOutput:
+        await Runner.run(_sub(), "guardrail")
+        return ToolGuardrailFunctionOutput.allow()
+
+    @function_tool
+    async def delegate(n: int) -> str:
+        await Runner.run(_sub(), "tool")
+        return f"delegated {n}"
+
+    delegate.tool_input_guardrails = [ToolInputGuardrail(check)]
+    delegate.tool_output_guardrails = [ToolOutputGuardrail(check)]
+    agent = make_agent([AskFor("delegate", {"n": 1}, "d1")], "done", tools=[delegate], hooks=_OwnHooks())
+
+    async def go() -> tuple[list[Run], list[Run]]:
+        with record() as recorder:
+            await run_or_stream(mode, agent, "hi", hooks=_Hooks())
+        return recorder.runs, recorder.inner_runs
+
+    [run], inner = asyncio.run(go())
+
+    [call] = run.calls
+    assert summary(call) == called("delegate", {"n": 1}, "d1", "delegated 1")
+    assert call.execution
+    assert [child.id for child in call.execution.children] == ["in1"]
+    assert sorted(str(run.input) for run in inner) == ["guardrail"] * 2 + ["hook"] * 6
+    assert all([call.name for call in run.calls] == ["add"] for run in inner)
+    assert "on_tool_start" not in vars(agent.hooks)
 
 
 def _handing_over(**options: Any) -> Agent[Any]:

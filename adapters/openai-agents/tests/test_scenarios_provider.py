@@ -12,6 +12,7 @@ from openai.types.responses import (
     ResponseCodeInterpreterToolCall,
     ResponseFileSearchToolCall,
     ResponseFunctionWebSearch,
+    ResponseOutputMessage,
 )
 from openai.types.responses.response_output_item import ImageGenerationCall, McpApprovalRequest, McpCall, McpListTools
 
@@ -64,6 +65,23 @@ def test_tools_of_the_provider(mode: str) -> None:
         called("image_generation", {}, "ig_1", {"type": "image", "mime_type": "image/png", "data": PNG}, **hosted),
     ]
     assert run.actual_output == "done"
+
+
+@scenario("18d")
+def test_agents_of_the_provider(mode: str) -> None:
+    """What the model does about agents that the provider runs is a hosted call."""
+    how: dict[str, Any] = {"call_id": "m1", "action": "spawn_agent"}
+    text = [{"type": "output_text", "text": "started", "annotations": []}]
+    items = [
+        # OpenAI's client builds an item of a newer type like this, as one of the first type that it knows.
+        ResponseOutputMessage.model_construct(id="i1", type="multi_agent_call", arguments='{"task": "count"}', **how),
+        ResponseOutputMessage.model_construct(id="i2", type="multi_agent_call_output", output=text, **how),
+        "done",
+    ]
+
+    run = play(mode, make_agent(items)).run
+
+    assert summaries(run.calls) == [called("spawn_agent", {"task": "count"}, "m1", "started", type="hosted")]
 
 
 @scenario("18b")

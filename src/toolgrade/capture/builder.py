@@ -356,6 +356,7 @@ class RunBuilder:
         *,
         scope: Key | Branch | None = None,
         agent: str | None = None,
+        goes_on: bool = False,
     ) -> None:
         """Record a model message that requests these calls, in its order; without calls, it is an answer.
 
@@ -363,14 +364,17 @@ class RunBuilder:
             requests: The calls. Each `Request` is later the handle of its call, as this very object.
             scope: The execution inside which the model ran, or a branch of it; `None` at the top level.
             agent: Name of the agent.
+            goes_on: The calls belong to the last message of the branch, if it has one: its first calls already run
+                while the model requests more.
         """
         self._messages += 1
         outer, branch = (self._root, None) if scope is None else self._scope(scope)
+        message = outer.last_messages.get(branch, self._messages) if goes_on else self._messages
         # An answer without calls counts, too: after it, no earlier call of the branch is waiting.
-        outer.last_messages[branch] = self._messages
+        outer.last_messages[branch] = message
         if agent is not None:
             agent = self._text(agent, "agent")
-        for index, request in enumerate(requests):
+        for index, request in enumerate(requests, len(outer.children) if goes_on else 0):
             if not isinstance(request, Request):
                 continue
             if _is_tool_search(request):
@@ -385,8 +389,8 @@ class RunBuilder:
             inner = outer
             if request.caller is not None:
                 inner = self._caller(outer, request, request.caller)
-                inner.last_messages[branch] = self._messages
-            call = self._requested_call(request, index, inner)
+                inner.last_messages[branch] = message
+            call = self._requested_call(request, (message, index), inner)
             call.agent, call.branch = agent, branch
             self._add(call, inner)
             self._by_request[id(request)] = call
@@ -423,15 +427,15 @@ class RunBuilder:
                 setattr(request, field, self._text(value, f"{field} of a request"))
         request.type = self._type(request.type)
 
-    def _requested_call(self, request: Request, index: int, scope: CallRecord) -> CallRecord:
-        """Return the record of a request, which stands at `index` in the current message."""
+    def _requested_call(self, request: Request, order: tuple[int, int], scope: CallRecord) -> CallRecord:
+        """Return the record of a request, with the number of its message and its place in that."""
         arguments = {} if request.arguments is None else request.arguments
         # `None` if the arguments were not captured: a request without arguments has `{}`.
         requested = self._to_json(arguments, "arguments", request.name)
         # By position: with so many arguments by name, it takes twice as long.
         call = CallRecord(
             self._name(request.name),
-            (self._messages, index),
+            order,
             scope,
             _MODEL,
             requested,

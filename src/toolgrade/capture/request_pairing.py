@@ -129,9 +129,10 @@ def newest_requests(calls: Sequence[CallRecord], is_candidate: Callable[[CallRec
     """Return the candidates of the newest message that has one; `calls` are in the order of their messages."""
     newest: list[CallRecord] = []
     for call in reversed(calls):
-        if newest and call.order[0] != newest[0].order[0]:
+        if newest and call.order[0] < newest[0].order[0]:
             break
-        if is_candidate(call):
+        # A message that goes on has calls after those of newer messages in other branches.
+        if is_candidate(call) and (not newest or call.order[0] == newest[0].order[0]):
             newest.append(call)
     return newest[::-1]
 

@@ -31,7 +31,8 @@ _STOPPING: Final = frozenset(
 _DEFAULT_TEXTS: Final = re.compile(
     r"An error occurred while (running the tool|parsing tool arguments)\. Please try again|"
     r"Tool '.*' timed out after .* seconds\.\Z|"
-    r"Tool '.*' not found\.\Z"
+    r"Tool '.*' not found\.\Z|"
+    r"Invalid tool arguments(?: for [\w, ]+)?\. Check the tool schema and try again\.\Z"  # tools of sandboxes
 )
 _REFUSALS: Final = ("Tool execution was not approved.", "Multiple handoffs detected, ignoring this one.")
 _NOT_FOUND: Final = re.compile(r"Tool (?P<name>.+) not found in agent ")

@@ -51,7 +51,7 @@ def run_from_result(
         result: What `Runner.run`, `run_sync` or `run_streamed` returned (a stream must have been read to its end), the
             exception that ended the run, or its `run_data`; `None` with an `error` that has no `run_data`.
         error: The exception that ended the run, unless `result` is that exception.
-        input: The text of the user; by default that of the user messages at the end of the result's own input, which
+        input: The text of the user; by default that of the last user messages of the result's own input, which
             handoffs may have rewritten.
         conversation_id: The conversation of the run.
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from agents import RunHooks
 from agents.lifecycle import RunHooksBase
 
+from toolgrade_openai_agents._observed_run import beside_tools
+
 if TYPE_CHECKING:
     from toolgrade_openai_agents._watcher import RunWatcher
 
@@ -31,7 +33,7 @@ def _hook(name: str) -> Callable[..., Awaitable[None]]:
         if observation is not None:
             self._observe(self._watcher, name, observation, *args, **kwargs)
         if self._hooks is not None:
-            await getattr(self._hooks, name)(*args, **kwargs)
+            await beside_tools(getattr(self._hooks, name))(*args, **kwargs)
 
     hook.__name__ = hook.__qualname__ = name
     hook.__doc__ = f"Report `{name}`."

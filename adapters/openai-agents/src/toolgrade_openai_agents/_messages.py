@@ -179,7 +179,7 @@ def _is_dataclass(value: object) -> bool:
 
 
 def question_of(input: object) -> str | None:
-    """Return the text of the user in the input of a run; of a list, that of the user messages at its end."""
+    """Return the text of the user in the input of a run; of a list, that of the last user messages."""
     if isinstance(input, str):
         return input
     texts = [_message_text(content) for content in _user_contents(input)]
@@ -197,12 +197,19 @@ def images_of_question(input: object) -> list[str | MLLMImage] | None:
 
 
 def _user_contents(input: object) -> list[Any]:
-    """Return the contents of the user messages at the end of a run's input."""
+    """Return the contents of the last user messages that stand together, unless the last text is an answer to them.
+
+    Instructions, calls and their results may follow.
+    """
     contents: list[Any] = []
+    has_calls = False
     for item in reversed(input if isinstance(input, (list, tuple)) else ()):
-        if field_of(item, "role") != "user":
+        role = field_of(item, "role")
+        if role == "user":
+            contents.append(field_of(item, "content"))
+        elif contents or (role == "assistant" and not has_calls):
             break
-        contents.append(field_of(item, "content"))
+        has_calls = has_calls or role is None
     return contents[::-1]
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
 from toolgrade.capture import ForkSafeLock
+from toolgrade_openai_agents._run_tree import RunnerRecording
 from toolgrade_openai_agents._watcher import RunWatcher
 
 
@@ -35,6 +38,23 @@ class RunObserver(Protocol):
     def missed(self, agent: Any) -> None:
         """Note that an agent ran where no recorder is active."""
 
+    def watch(self, session: Any) -> Any:
+        """Return the watcher of a realtime session that begins; `None` if that fails."""
+
+    def observe(
+        self, watcher: RunWatcher | None, where: str, note: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """Call a method that notes something, and return its result."""
+
+    def store(self, recording: RunnerRecording) -> None:
+        """Store the recording of a turn that begins."""
+
+    def deliver(self, watcher: RunWatcher) -> None:
+        """Deliver a run that ended or waits for a person."""
+
+    def restore(self, watcher: RunWatcher) -> None:
+        """Restore what was replaced for a run or a session."""
+
 
 class ObservedRun(NamedTuple):
     """A run that a recorder observes, and the options with which the SDK is to run it."""
@@ -42,10 +62,27 @@ class ObservedRun(NamedTuple):
     recorder: RunObserver
     watcher: RunWatcher
     options: dict[str, Any]
+    beside_tools: bool = False
+    """The context is that of a hook or guardrail: it may be called inside a tool's span, and is no part of the tool."""
 
 
 current_run: Final[ContextVar[ObservedRun | None]] = ContextVar("toolgrade_openai_agents_run", default=None)
 """The observed run that this context is part of."""
+
+
+def beside_tools(original: Any) -> Any:
+    """Return an asynchronous function of the user, such as a hook, whose runs are not those of a tool around it."""
+
+    @functools.wraps(original)
+    async def called(*args: Any, **kwargs: Any) -> Any:
+        observed = current_run.get()
+        token = current_run.set(None if observed is None else observed._replace(beside_tools=True))
+        try:
+            return await original(*args, **kwargs)
+        finally:
+            current_run.reset(token)
+
+    return called
 
 
 @dataclass(eq=False)

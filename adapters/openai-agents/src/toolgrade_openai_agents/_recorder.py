@@ -7,6 +7,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+from uuid import uuid4
 
 from agents import Runner
 from agents.lifecycle import RunHooksBase
@@ -17,7 +18,8 @@ from toolgrade.errors import NothingRecordedError
 from toolgrade_openai_agents import _mcp, _messages, _states, _wrapping
 from toolgrade_openai_agents._errors import error_text
 from toolgrade_openai_agents._hooks import RecordingHooks
-from toolgrade_openai_agents._observed_run import Attachment, ObservedRun, current_run
+from toolgrade_openai_agents._observed_run import Attachment, ObservedRun, beside_tools, current_run
+from toolgrade_openai_agents._realtime import SessionWatcher
 from toolgrade_openai_agents._run_tree import RunnerRecording
 from toolgrade_openai_agents._runner import attach, attached, detach, replacement
 from toolgrade_openai_agents._watcher import RunWatcher, paused_run
@@ -188,6 +190,36 @@ class Recorder(RunRecorder[RunnerRecording]):
         text = _MISSED.format(agent=_messages.agent_name(agent))
         self.observe(None, "a run that was missed", self._say, text)
 
+    def watch(self, session: Any) -> Any:
+        """Return the watcher of a realtime session that begins; `None` if that fails."""
+        home = RunWatcher(RunnerRecording.begin(self._label() or str(uuid4()), inner=False))
+        replacement.acquire()
+        watcher = self.observe(None, "the beginning of a session", SessionWatcher, self, session, home)
+        if watcher is None:
+            self.restore(home)
+        return watcher
+
+    def store(self, recording: RunnerRecording) -> None:
+        """Store the recording of a turn that begins."""
+        self._add(recording)
+
+    def restore(self, watcher: RunWatcher) -> None:
+        """Restore what was replaced for a run or a session."""
+        replacement.release()
+        self.observe(watcher, "what was wrapped for a run", _wrapping.unwrap, watcher.wrapped)
+        watcher.wrapped = []
+
+    def deliver(self, watcher: RunWatcher) -> None:
+        """Deliver a run that ended or waits for a person."""
+        self.observe(watcher, "the conversation of a run", self._chain, watcher)
+        if watcher.paused and not watcher.recording.inner:
+            self._paused.append(watcher)
+            del self._paused[: -self._limit]
+        try:
+            self._deliver([watcher.recording])  # without the lock, since a sink may be slow
+        except Exception as error:  # noqa: BLE001 - a recorder never raises into the agent
+            self._fault(watcher, "a sink", error)
+
     # Inside
 
     def _watcher_for(self, input: Any, options: dict[str, Any]) -> RunWatcher:
@@ -195,7 +227,7 @@ class Recorder(RunRecorder[RunnerRecording]):
         outer = current_run.get()
         inner = False
         if outer is not None and outer.recorder is self:
-            key = outer.watcher.enclosing(options.get("context"))
+            key = None if outer.beside_tools else outer.watcher.enclosing(options.get("context"))
             if key is not None:
                 outer.watcher.recording.open_inside += 1
                 return outer.watcher.watch_inside(key, input)
@@ -262,6 +294,8 @@ class Recorder(RunRecorder[RunnerRecording]):
         for tool in tools:
             if getattr(tool, "timeout_error_function", None) is not None:
                 watcher.wrap(tool, "timeout_error_function", _reporting_timeouts)
+        for name in ("on_tool_start", "on_tool_end") if getattr(agent, "hooks", None) is not None else ():
+            watcher.wrap(agent.hooks, name, beside_tools)
         for server in getattr(agent, "mcp_servers", None) or ():
             watcher.wrap(server, "call_tool", functools.partial(_mcp.reporting_call_tool, report=_report_mcp_error))
 
@@ -297,20 +331,11 @@ class Recorder(RunRecorder[RunnerRecording]):
 
     def _release(self, watcher: RunWatcher) -> None:
         """Restore what was replaced for a run, and deliver its recording."""
-        replacement.release()
-        self.observe(watcher, "what was wrapped for a run", _wrapping.unwrap, watcher.wrapped)
-        watcher.wrapped = []
+        self.restore(watcher)
         if watcher.scope is not None:
             watcher.recording.open_inside -= 1
-            return
-        self.observe(watcher, "the conversation of a run", self._chain, watcher)
-        if watcher.paused and not watcher.recording.inner:
-            self._paused.append(watcher)
-            del self._paused[: -self._limit]
-        try:
-            self._deliver([watcher.recording])  # without the lock, since a sink may be slow
-        except Exception as error:  # noqa: BLE001 - a recorder never raises into the agent
-            self._fault(watcher, "a sink", error)
+        else:
+            self.deliver(watcher)
 
     def _chain(self, watcher: RunWatcher) -> None:
         """Note the conversation of a run that ended, and its responses, which later runs may continue."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+import agents
 from agents.agent import AgentBase
 from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_runner
 
@@ -22,6 +23,7 @@ from toolgrade_openai_agents._observed_run import (
     Attachment,
     ObservedRun,
     RunObserver,
+    beside_tools,
     current_run,
     open_recorders,
     recorder_here,
@@ -86,10 +88,7 @@ class RecordingRunner(AgentRunner):
 @contextmanager
 def _observed(agent: Any, input: Any, options: dict[str, Any]) -> Iterator[tuple[ObservedRun | None, dict[str, Any]]]:
     """Observe a run, and report what it raises; yield the options to run it with, changed if a recorder is active."""
-    recorder = recorder_here()
-    if recorder is None:
-        for other in open_recorders():
-            other.missed(agent)
+    recorder = _recorder_of(agent)
     observed = None if recorder is None else recorder.begin(agent, input, options)
     if observed is None:
         yield None, options
@@ -102,6 +101,15 @@ def _observed(agent: Any, input: Any, options: dict[str, Any]) -> Iterator[tuple
         raise
     finally:
         current_run.reset(token)
+
+
+def _recorder_of(agent: Any) -> RunObserver | None:
+    """Return the recorder of an agent that begins here; without one, those that are active elsewhere are told."""
+    recorder = recorder_here()
+    if recorder is None:
+        for other in open_recorders():
+            other.missed(agent)
+    return recorder
 
 
 _FAILURE_FUNCTION: Final = "maybe_invoke_function_tool_failure_error_function"
@@ -131,6 +139,10 @@ class _RunnerReplacement:
             self._replace(AgentBase, "get_all_tools", _reporting)
             for module in filter(None, map(_imported, _FAILURE_MODULES)):
                 self._replace(module, _FAILURE_FUNCTION, _reporting_failures)
+            realtime = _imported("agents.realtime")  # it needs a package that older releases leave out
+            self._replace(getattr(realtime, "RealtimeSession", None), "__aenter__", _watching)
+            for name in ("ToolInputGuardrail", "ToolOutputGuardrail"):
+                self._replace(getattr(agents, name, None), "run", beside_tools)
 
     def _replace(self, holder: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Replace a function by what `make` makes of it, unless it is in place, or the release lacks the function."""
@@ -172,6 +184,25 @@ def _imported(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError:
         return None
+
+
+def _watching(original: Any) -> Any:
+    """Return the beginning of a realtime session, which the recorder of its context then observes."""
+
+    @functools.wraps(original)
+    async def enter(self: Any) -> Any:
+        recorder = _recorder_of(getattr(self, "_current_agent", None))
+        watcher = None if recorder is None else recorder.watch(self)
+        if watcher is None:
+            return await original(self)
+        try:
+            with watcher.inside(watcher.home):
+                return await original(self)
+        except BaseException:
+            watcher.close()
+            raise
+
+    return enter
 
 
 def _reporting_failures(original: Any) -> Any:

@@ -6,7 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from agents import Agent, RunContextWrapper
+from agents import RunContextWrapper
+from agents.agent import AgentBase
+from pydantic import BaseModel, ValidationError
 
 from toolgrade import ToolCallType, ToolSpec
 from toolgrade.calls import read_tool_spec
@@ -67,7 +69,7 @@ async def available_tools(agent: Any, *, context: Any = None, handoffs: bool = T
 
 def _target(handoff: Any) -> Any:
     """Return the agent that a handoff leads to; `None` if only its name is known."""
-    if isinstance(handoff, Agent):
+    if isinstance(handoff, AgentBase):
         return handoff
     reference = getattr(handoff, "_agent_ref", None)
     return reference() if callable(reference) else None
@@ -162,6 +164,18 @@ def arguments_of(tool: Any, context: Any) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+def refuses_arguments(tool: Any, context: Any, output: Any) -> bool:
+    """Return whether a tool of a sandbox was called with arguments that it refuses, which it says by a text."""
+    arguments: type[BaseModel] | None = getattr(tool, "args_model", None)  # as `ExecCommandTool` has, since 0.14
+    if arguments is None:
+        return False
+    try:
+        arguments.model_validate_json(getattr(context, "tool_arguments", None) or "")
+    except ValidationError:
+        return True
+    return str(output).startswith(("Invalid workdir. ", "Invalid path. "))
+
+
 def carries_answer(name: str, agent: Any) -> bool:
     """Return whether a tool of this name only carries the structured answer of an agent.
 
@@ -176,7 +190,7 @@ def handoff_targets(agent: Any) -> dict[str, str]:
     """Return the names of the agents that an agent can hand over to, by the names of the tools that do it."""
     targets: dict[str, str] = {}
     for handoff in getattr(agent, "handoffs", None) or ():
-        if isinstance(handoff, Agent):
+        if isinstance(handoff, AgentBase):
             targets[_default_handoff_tool(handoff)] = handoff.name
         else:
             targets[str(handoff.tool_name)] = str(handoff.agent_name)
@@ -191,7 +205,7 @@ def refused_target(name: str, agent: Any) -> str | None:
 
 def handoffs_around(agent: Any) -> dict[str, str]:
     """Return the handoff tools from an agent, and the default one to it, with the agents that they lead to."""
-    return {**handoff_targets(agent), _default_handoff_tool(agent): agent.name} if isinstance(agent, Agent) else {}
+    return {**handoff_targets(agent), _default_handoff_tool(agent): agent.name} if isinstance(agent, AgentBase) else {}
 
 
 def _default_handoff_tool(agent: Any) -> str:

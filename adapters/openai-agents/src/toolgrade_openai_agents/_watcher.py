@@ -137,6 +137,10 @@ class RunWatcher:
         # Each agent has tools of its own, so the tools of the run do not show which call is of an unknown one.
         self.builder.offered(specs, scope=self.scope, all_known=self.has_no_hooks)
 
+    def offered_tools(self) -> list[tuple[Any, list[Any]]]:
+        """Return the agents that offered tools, each with these."""
+        return [(agent, list(tools.values())) for agent, tools in self._offered.values()]
+
     def wrap(self, holder: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Wrap an attribute of a shared object until the run ends."""
         is_wrapped = any(holder is other and name == other_name for other, other_name in self.wrapped)
@@ -208,10 +212,11 @@ class RunWatcher:
             # Some releases call this hook for a tool whose agent waits for a person.
             self._suspend(run)
             return
-        error = self._error_of(run, result)
+        refused = _tools.refuses_arguments(tool, context, result)
+        error = self._error_of(run, result) or (str(result) if refused else None)
         run.failed = error is not None
         if run.failed:
-            refused = _errors.is_refused_input(_tools.tool_name(tool), run.exception or error, result)
+            refused = refused or _errors.is_refused_input(_tools.tool_name(tool), run.exception or error, result)
             self.builder.tool_failed(run.key, error, ran=not refused, at=now())
         else:
             output = ABSENT if _tools.has_output_item(tool) else _messages.plain_output(result, ABSENT)
@@ -534,7 +539,9 @@ class RunWatcher:
         if len(suspects) > 1:
             self.builder.warn(f"one of {len(suspects)} calls that ran at once ended the run; the first is marked")
         for run in suspects[:1]:
-            refused = _errors.is_refused_input(_tools.tool_name(run.tool), cause, None)
+            refused = _tools.refuses_arguments(run.tool, run.context, None) or _errors.is_refused_input(
+                _tools.tool_name(run.tool), cause, None
+            )
             self.builder.tool_failed(run.key, _errors.error_text(cause), ran=not refused, at=now())
             self._close(run)
 

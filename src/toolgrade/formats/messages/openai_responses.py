@@ -51,7 +51,7 @@ _ROLES = ("user", "assistant", "system", "developer")
 _UNFINISHED = frozenset({"queued", "in_progress", "searching", "interpreting", "generating", "calling"})
 _FAILED = frozenset({"failed", "incomplete", "cancelled"})
 
-_SILENT = frozenset({"configuration_update"})
+_SILENT = frozenset({"configuration_update", "agent_message"})
 _REFERENCES = frozenset({"item_reference", "compaction", "compaction_trigger"})
 _TOOL_LISTS = frozenset({"mcp_list_tools", "additional_tools"})
 _OF_MODEL = frozenset({"reasoning", "tool_search_call"})
@@ -68,9 +68,10 @@ def read_responses_call(item: object) -> Request | None:
 
     Names: functions, custom tools and MCP tools have their own; the provider's tools are `web_search`, `file_search`,
     `code_interpreter`, `image_generation`, `computer_use_preview`, `local_shell`, `shell`, `apply_patch` and `program`.
-    Any other type that ends in `_call` is a call of the name before that, with the item's own fields as arguments. A
-    search for tools (`tool_search_call`) is not a call. A namespace goes to `server`, unless it is the name of the tool
-    itself.
+    What the model does about agents that the provider runs (`multi_agent_call`) has the name of the action, such as
+    `spawn_agent`. Any other type that ends in `_call` is a call of the name before that, with the item's own fields as
+    arguments. A search for tools (`tool_search_call`) is not a call. A namespace goes to `server`, unless it is the
+    name of the tool itself.
 
     A call that the provider ran has its `result` or `failure` at once. A status of `failed`, `incomplete` or
     `cancelled` is a failure, whatever else the item holds; an unfinished call has neither.
@@ -355,6 +356,10 @@ _CALL_READERS: dict[str, Callable[[Fields], Request]] = {
         "apply_patch", _without_nulls(item.get("operation")), text_of(item.get("call_id")), _FUNCTION
     ),
     "program": lambda item: Request("program", _some(item, "code"), text_of(item.get("call_id")), _HOSTED),
+    # An agent that the provider runs starts, asks or stops another one: each action is a tool of the provider.
+    "multi_agent_call": lambda item: _named_call(
+        {"name": item.get("action")}, item.get("arguments"), id=item.get("call_id"), type=_HOSTED
+    ),
     "web_search_call": _web_search_call,
     "file_search_call": lambda item: _hosted("file_search", _some(item, "queries"), item.get("results"), item),
     "code_interpreter_call": lambda item: _hosted("code_interpreter", _some(item, "code"), item.get("outputs"), item),
