@@ -85,18 +85,26 @@ class ToolCallRecorder(RunRecorder[CallbackRecording], BaseCallbackHandler):
         "the whole process, such as the requests of a server, use record(process_wide=True)"
     )
 
-    def __init__(self, *, sink: Sink | None = None, limit: int = 10_000, conversation: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        sink: Sink | None = None,
+        limit: int = 10_000,
+        limit_bytes: int = 256 * 2**20,
+        conversation: str | None = None,
+    ) -> None:
         """Begin without runs.
 
         Args:
             sink: Takes each run when it ends, see `RunRecorder`.
             limit: The most runs to keep.
+            limit_bytes: The most memory of the texts and values of runs to keep, in bytes.
             conversation: The conversation of every run; by default, LangGraph's thread.
 
         Raises:
-            ConfigurationError: `limit` is not a whole number of at least 1.
+            ConfigurationError: A limit is not a whole number of at least 1.
         """
-        super().__init__(sink=sink, limit=limit, conversation=conversation)
+        super().__init__(sink=sink, limit=limit, limit_bytes=limit_bytes, conversation=conversation)
         self._tree = CallbackTree(self._recordings)
         self._watcher = CallbackWatcher(self._tree)
 
@@ -319,6 +327,7 @@ def record(
     *,
     sink: Sink | None = None,
     limit: int = 10_000,
+    limit_bytes: int = 256 * 2**20,
     conversation: str | None = None,
     process_wide: bool = False,
 ) -> Generator[ToolCallRecorder, None, None]:
@@ -330,13 +339,14 @@ def record(
     Args:
         sink: As for `ToolCallRecorder`.
         limit: As for `ToolCallRecorder`.
+        limit_bytes: As for `ToolCallRecorder`.
         conversation: As for `ToolCallRecorder`.
         process_wide: While the block lasts, also record the runs that begin in any other task or thread of the
             process, where no recorder is active: for servers, whose requests do not run in the context of their
             startup.
 
     Raises:
-        ConfigurationError: `limit` is not a whole number of at least 1.
+        ConfigurationError: A limit is not a whole number of at least 1.
 
     Example:
         >>> from langchain_core.runnables import chain
@@ -352,6 +362,6 @@ def record(
         >>> recorder.last_run.input, [(call.name, call.output) for call in recorder.last_run.calls]
         ('What is the weather in Paris?', [('get_weather', 'sunny in Paris')])
     """
-    recorder = ToolCallRecorder(sink=sink, limit=limit, conversation=conversation)
+    recorder = ToolCallRecorder(sink=sink, limit=limit, limit_bytes=limit_bytes, conversation=conversation)
     with attached(recorder, process_wide=process_wide):
         yield recorder

@@ -78,6 +78,7 @@ class ToolCallRecorder(RunRecorder[WorkflowRecording]):
         *,
         sink: Sink | None = None,
         limit: int = 10_000,
+        limit_bytes: int = 256 * 2**20,
         conversation: str | None = None,
         process_wide: bool = False,
     ) -> None:
@@ -86,15 +87,16 @@ class ToolCallRecorder(RunRecorder[WorkflowRecording]):
         Args:
             sink: Takes each run when it ends, see `RunRecorder`.
             limit: The most runs to keep.
+            limit_bytes: The most memory of the texts and values of runs to keep, in bytes.
             conversation: The conversation of every run; by default, the memory that a run is given names it.
             process_wide: Records every run of the process, in any thread and context, until the block ends; inside
                 another recorder's block, that one records. For servers, whose requests do not run in the context of
                 their startup.
 
         Raises:
-            ConfigurationError: `limit` is not a whole number of at least 1.
+            ConfigurationError: A limit is not a whole number of at least 1.
         """
-        super().__init__(sink=sink, limit=limit, conversation=conversation)
+        super().__init__(sink=sink, limit=limit, limit_bytes=limit_bytes, conversation=conversation)
         self._listener = RecorderListener(
             self._span_entered,
             self._span_exited,
@@ -322,6 +324,7 @@ def record(
     *,
     sink: Sink | None = None,
     limit: int = 10_000,
+    limit_bytes: int = 256 * 2**20,
     conversation: str | None = None,
     process_wide: bool = False,
 ) -> ToolCallRecorder:
@@ -331,7 +334,7 @@ def record(
     `process_wide=True`. The arguments are those of `ToolCallRecorder`.
 
     Raises:
-        ConfigurationError: `limit` is not a whole number of at least 1.
+        ConfigurationError: A limit is not a whole number of at least 1.
 
     Example:
         >>> import asyncio
@@ -352,4 +355,6 @@ def record(
         >>> run.input, [(call.name, call.output) for call in run.calls]
         ('What is the weather in Paris?', [('get_weather', 'sunny in Paris')])
     """
-    return ToolCallRecorder(sink=sink, limit=limit, conversation=conversation, process_wide=process_wide)
+    return ToolCallRecorder(
+        sink=sink, limit=limit, limit_bytes=limit_bytes, conversation=conversation, process_wide=process_wide
+    )

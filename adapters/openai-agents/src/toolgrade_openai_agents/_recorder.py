@@ -64,19 +64,27 @@ class Recorder(RunRecorder[RunnerRecording]):
         "server are not inside the block, and need record(process_wide=True)"
     )
 
-    def __init__(self, *, sink: Sink | None = None, limit: int = 10_000, conversation: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        sink: Sink | None = None,
+        limit: int = 10_000,
+        limit_bytes: int = 256 * 2**20,
+        conversation: str | None = None,
+    ) -> None:
         """Begin without runs.
 
         Args:
             sink: Takes each run when it ends, see `RunRecorder`.
             limit: The most runs to keep.
+            limit_bytes: The most memory of the texts and values of runs to keep, in bytes.
             conversation: The conversation of every run; by default that of its session, else its `conversation_id`,
                 else the `group_id` of its configuration.
 
         Raises:
-            ConfigurationError: `limit` is not a whole number of at least 1.
+            ConfigurationError: A limit is not a whole number of at least 1.
         """
-        super().__init__(sink=sink, limit=limit, conversation=conversation)
+        super().__init__(sink=sink, limit=limit, limit_bytes=limit_bytes, conversation=conversation)
         self._inner: list[RunnerRecording] = []
         self._paused: list[RunWatcher] = []
         self._by_result: dict[int, tuple[weakref.ref[Any], weakref.ref[RunnerRecording]]] = {}
@@ -423,6 +431,7 @@ class record:  # noqa: N801 - used like a function
         *,
         sink: Sink | None = None,
         limit: int = 10_000,
+        limit_bytes: int = 256 * 2**20,
         conversation: str | None = None,
         process_wide: bool = False,
     ) -> None:
@@ -431,15 +440,16 @@ class record:  # noqa: N801 - used like a function
         Args:
             sink: As for `Recorder`.
             limit: As for `Recorder`.
+            limit_bytes: As for `Recorder`.
             conversation: As for `Recorder`.
             process_wide: While it is entered, also record the runs that begin in any other task or thread of the
                 process, where no recorder is active: for servers, whose requests do not run in the context of their
                 startup.
 
         Raises:
-            ConfigurationError: `limit` is not a whole number of at least 1.
+            ConfigurationError: A limit is not a whole number of at least 1.
         """
-        self._recorder = Recorder(sink=sink, limit=limit, conversation=conversation)
+        self._recorder = Recorder(sink=sink, limit=limit, limit_bytes=limit_bytes, conversation=conversation)
         self._process_wide = process_wide
         self._attachments: list[Attachment] = []
 
