@@ -325,7 +325,7 @@ _recorders: Final[WeakSet[RunRecorder[Any]]] = WeakSet()
 
 def _leave_to_parent() -> None:
     for recorder in _recorders:
-        recorder._leave_to_parent()  # noqa: SLF001 - of this very class
+        recorder._leave_to_parent()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - its own class
 
 
 if hasattr(os, "register_at_fork"):

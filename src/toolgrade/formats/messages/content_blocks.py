@@ -225,7 +225,7 @@ def _answer_in(fields: Fields) -> Answer | None:
         return None
     call_id, output = id_of(first_of(fields, "tool_call_id", "tool_use_id")), first_of(fields, "output", "content")
     details = object_of(output)
-    if details.keys() == {"sources"}:  # LangChain's form of the result of OpenAI's web search
+    if set(details) == {"sources"}:  # LangChain's form of the result of OpenAI's web search
         output = details["sources"]
     is_error = str(details.get("type")).endswith("_error")
     failed = is_error or fields.get("is_error") is True
