@@ -300,6 +300,20 @@ def test_a_hand_off_by_execution() -> None:
     assert builder.build().handoffs == [Handoff(call=0, to_agent="bob")]
 
 
+def test_a_call_that_hands_off_to_two_agents() -> None:
+    """Each agent is a hand-off of its own, also in a run that goes on; a repeated one is not."""
+    builder = builder_of(Request("split", {}, "h1"))
+    builder.handed_off(to="bob", call_id="h1", took_place=False)
+    for name in ("bob", "eve", "bob"):
+        builder.handed_off(to=name, call_id="h1")
+    builder.ended("done")
+    later = RunBuilder()
+    later.continue_from(builder.build())
+
+    handoffs = [Handoff(call=0, to_agent="bob"), Handoff(call=0, to_agent="eve")]
+    assert builder.build().handoffs == later.build().handoffs == handoffs
+
+
 def test_a_hand_off_that_did_not_take_place() -> None:
     """It is neither a hand-off of the run nor a called tool, until it takes place."""
     builder = builder_of(Request("to_bob", {}, "h1"), Request("to_eve", {}, "h2"))

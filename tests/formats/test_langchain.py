@@ -64,6 +64,29 @@ def test_calls_that_langchain_could_not_read_are_invalid() -> None:
     assert (run.calls[1].execution.requested_parameters, run.calls[1].execution.error) == ("{oops", "no JSON")
 
 
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("User rejected the tool call for `add` with reason: no", "rejected"),
+        ("Error: The reviewer denied this.", "rejected"),
+        ("Skipped. The tool was not executed.", "rejected"),
+        ("Tool call limit exceeded. Do not call 'add' again.", "rejected"),
+        ("access denied for user bob", "error"),
+        ("the limit of rows is exceeded", "error"),
+    ],
+)
+def test_refusals_are_told_by_their_text(text: str, status: str) -> None:
+    """A failed result says who refused the call, or that it did not run; any other one is a failure."""
+    request = {"type": "ai", "content": "", "tool_calls": [{"name": "add", "args": {}, "id": "c1"}]}
+    result = {"type": "tool", "content": text, "tool_call_id": "c1", "status": "error"}
+    failed, succeeded = read([request, result]).run, read([request, {**result, "status": "success"}]).run
+
+    assert [run.calls[0].execution.status.value for run in (failed, succeeded) if run.calls[0].execution] == [
+        status,
+        "ok",
+    ]
+
+
 def test_blocks_that_repeat_calls_do_not_count_and_those_of_the_provider_do() -> None:
     """Anthropic's blocks repeat the calls made from them; calls that Anthropic ran are only there."""
     content = [

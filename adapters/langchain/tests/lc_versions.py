@@ -30,6 +30,15 @@ def _events_v3() -> object:
     return text
 
 
+def _marked_agents() -> object:
+    from langchain.agents import factory
+
+    text = inspect.getsource(factory)
+    if "langchain_create_agent" not in text:
+        raise LookupError("langchain_create_agent")
+    return text
+
+
 FEATURES = {
     "middleware": Feature(
         "agents with middleware came with langchain 1.0",
@@ -48,6 +57,12 @@ FEATURES = {
         "langchain",
         (1, 0, 0),
         attribute("langchain.agents.middleware", "wrap_tool_call"),
+    ),
+    "marked_agents": Feature(
+        "agents name themselves in their metadata since langchain 1.2.13",
+        "langchain",
+        (1, 2, 13),
+        _marked_agents,
     ),
     "retry": Feature(
         "ToolRetryMiddleware came with langchain 1.0",

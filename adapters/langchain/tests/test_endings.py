@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Any
 
@@ -53,6 +54,28 @@ def test_limit_of_model_calls() -> None:
     assert summaries(run.calls) == [called("add", {"a": 1}, "c1", "3")]
     assert (run.status.value, run.actual_output) == ("stopped", None)
     assert "limit" in str(run.error)
+
+
+def test_tool_that_a_timeout_of_a_step_ends() -> None:
+    """It was cancelled, and the calls beside it ended."""
+
+    @tool
+    async def wait(x: int) -> str:
+        """Wait for ever."""
+        await asyncio.Event().wait()
+        return f"never {x}"
+
+    agent = make_agent(scripted(asks(("add", {"a": 1}, "c1"), ("wait", {"x": 1}, "c2")), "final"), [add, wait])
+    agent.step_timeout = 0.2
+    recorder = ToolCallRecorder()
+    with pytest.raises(asyncio.TimeoutError):
+        asyncio.run(agent.ainvoke(HI, {"callbacks": [recorder]}))
+
+    first, second = recorder.run.calls
+    assert summaries([first]) == [called("add", {"a": 1}, "c1", "3")]
+    assert (second.execution.status.value, second.execution.executed) == ("cancelled", True)
+    assert "object at" not in str(second.execution.error)
+    assert recorder.run.status.value == "stopped"
 
 
 def test_timeout_of_a_step() -> None:

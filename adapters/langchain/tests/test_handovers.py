@@ -296,3 +296,43 @@ def test_command_that_ends_the_graph_around() -> None:
 
     assert summaries(run.tools_called) == [called("forward", {}, "f1", "forwarded")]
     assert handed(run)[:2] == ([], [])
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("by_send", [False, True])
+def test_one_call_to_two_agents(*, by_send: bool, is_async: bool) -> None:
+    """A command that starts two agents hands over to both."""
+
+    @tool
+    def split(state: Annotated[dict, InjectedState], call: Annotated[str, InjectedToolCallId]) -> Command:
+        """Hand over to two agents."""
+        messages = [*state["messages"], ToolMessage("split", tool_call_id=call, name="split")]
+        targets = [Send(name, {"messages": messages}) if by_send else name for name in ("bob", "carol")]
+        return Command(goto=targets, graph=Command.PARENT, update={} if by_send else {"messages": messages})
+
+    alice = agent("alice", asks(("split", {}, "h1")), tools=[split])
+
+    run = recorded(team(alice, agent(*BOB), agent(*CAROL)), is_async=is_async)
+
+    took_place, failed, called_tools = handed(run)
+    assert (sorted(took_place), failed, called_tools) == ([("h1", "bob"), ("h1", "carol")], [], ["add", "add"])
+
+
+def test_one_call_to_two_agents_of_a_graph_that_is_not_recorded() -> None:
+    """A recorder of the agent alone has both hand-overs that left it."""
+
+    @tool
+    def split(call: Annotated[str, InjectedToolCallId]) -> Command:
+        """Hand over to two agents."""
+        result = ToolMessage("split", tool_call_id=call, name="split")
+        return Command(goto=["bob", "carol"], graph=Command.PARENT, update={"messages": [result]})
+
+    recorder, alice = ToolCallRecorder(), agent("alice", asks(("split", {}, "h1")), tools=[split])
+    graph = StateGraph(MessagesState)
+    graph.add_node("alice", lambda state: alice.invoke(state, {"callbacks": [recorder]}))
+    for name in ("bob", "carol"):
+        graph.add_node(name, lambda _: {})
+    graph.add_edge(START, "alice")
+    graph.compile().invoke(HI)
+
+    assert handed(recorder.run) == ([("h1", "bob"), ("h1", "carol")], [], [])

@@ -512,15 +512,15 @@ def test_branches_with_nodes_of_their_own(*, observed: bool) -> None:
     assert by_branch(run) == expected(2)
 
 
-def test_refusals_in_parallel_branches() -> None:
-    """Results of calls that did not run reach their own branch."""
+def test_failures_in_parallel_branches() -> None:
+    """Results of calls of which no execution was observed reach their own branch."""
 
     def branch(state: Work) -> dict[str, Any]:
         number = state["number"]
         messages: list[Any] = [HumanMessage("go")]
         model = scripted(asks(("work", {"of": number}, "c1")), f"done {number}").bind_tools([work])
         messages.append(model.invoke(messages))
-        messages.append(ToolMessage(f"refused {number}", tool_call_id="c1", status="error"))
+        messages.append(ToolMessage(f"failed {number}", tool_call_id="c1", status="error"))
         return {"done": [model.invoke(messages).content]}
 
     builder = StateGraph(Work)
@@ -531,12 +531,12 @@ def test_refusals_in_parallel_branches() -> None:
 
     run = recorded(builder.compile(), {"number": 0, "done": []})
 
-    refusals = {
+    failures = {
         call.arguments["of"]: (call.execution.status.value, call.execution.error)
         for call in run.calls
         if call.execution
     }
-    assert refusals == {number: ("rejected", f"refused {number}") for number in range(3)}
+    assert failures == {number: ("error", f"failed {number}") for number in range(3)}
 
 
 def _id_of(pause: Any) -> str:

@@ -1,23 +1,29 @@
 """Scenarios S18, S39, S40, S42-S44, S46, S51, S52: agents in agents, structured output, loops by hand, hosted tools."""
 
-# ruff: noqa: ARG005 - tools, models and sinks need not use all that they are given
+# ruff: noqa: ARG001, ARG005 - tools, models and sinks need not use all that they are given
 
+import asyncio
 from typing import Any
 
+import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
 from lc_agents import (
     add,
     asks,
     called,
     make_agent,
+    memory,
     scripted,
+    slow,
     summaries,
     summary,
+    thread,
 )
-from lc_versions import scenario
+from lc_versions import FEATURES, scenario
 from pydantic import BaseModel
 
 from toolgrade_langchain import ToolCallRecorder, run_from_messages
@@ -188,7 +194,7 @@ def test_cached_node() -> None:
 def test_return_to_a_supervisor() -> None:
     """The messages that `langgraph-supervisor` makes up when an agent returns control are not a call."""
 
-    def back(state: MessagesState) -> dict[str, Any]:  # noqa: ARG001
+    def back(state: MessagesState) -> dict[str, Any]:
         marked = {"__is_handoff_back": True}
         call = {"name": "transfer_back_to_supervisor", "args": {}, "id": "b1"}
         done = ToolMessage("done", name=call["name"], tool_call_id="b1", response_metadata=marked)
@@ -205,3 +211,146 @@ def test_return_to_a_supervisor() -> None:
     assert summaries(recorder.run.calls) == [called("add", {"a": 1}, "c1", "3")]
     state = {"messages": [HumanMessage("hi"), *back({"messages": []})["messages"]]}
     assert run_from_messages(state["messages"]).calls == []
+
+
+# Agents that middleware runs
+
+HOOKS = ["before_agent", "before_model", "after_model", "after_agent"]
+ADDITION = called("add", {"a": 1}, "c1", "3")
+CHECK = [called("slow", {"x": 2}, "c1", "slow 2")]
+"""What a guard calls, with the id of the agent's own call."""
+
+
+def guard(*, tools: Any = (slow,), call: Any = ("slow", {"x": 2}, "c1")) -> Any:
+    """An agent that checks what another one does."""
+    return make_agent(scripted(asks(call), "fine"), list(tools))
+
+
+def guarded(place: str, checks: Any, *, is_async: bool = False) -> list[Any]:
+    """Middleware that runs a guard in a hook, or before, after or on both sides of a model or a tool."""
+    from langchain.agents.middleware import AgentMiddleware
+
+    where, _, when = place.partition(" ")
+
+    def hook(_self: Any, state: Any, runtime: Any) -> None:
+        checks.invoke(HI)
+
+    def wrap(_self: Any, request: Any, handler: Any) -> Any:
+        result = None if when == "before" else handler(request)
+        checks.invoke(HI)
+        return result if when == "after" else handler(request)
+
+    async def a_hook(_self: Any, state: Any, runtime: Any) -> None:
+        await checks.ainvoke(HI)
+
+    async def a_wrap(_self: Any, request: Any, handler: Any) -> Any:
+        result = None if when == "before" else await handler(request)
+        await checks.ainvoke(HI)
+        return result if when == "after" else await handler(request)
+
+    methods = (a_hook, a_wrap) if is_async else (hook, wrap)
+    name = f"a{where}" if is_async else where
+    return [type("Guarded", (AgentMiddleware,), {name: methods[where.startswith("wrap")]})()]
+
+
+WRAPPED = [f"wrap_{what} {when}" for what in ("model_call", "tool_call") for when in ("before", "after")]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("place", [*HOOKS, *WRAPPED, "wrap_tool_call around"])
+def test_agent_of_middleware(place: str, *, is_async: bool) -> None:
+    """What an agent calls that middleware runs is not called by the agent around, whatever the ids: it is a run."""
+    feature = FEATURES["middleware" if place in HOOKS else "marked_agents"]
+    if not feature.is_due():
+        pytest.skip(feature.why)
+    middleware = guarded(place, guard(), is_async=is_async)
+    agent = make_agent(scripted(asks(("add", {"a": 1}, "c1")), "final"), [add], middleware=middleware)
+
+    recorder = ToolCallRecorder()
+    config = {"callbacks": [recorder]}
+    asyncio.run(agent.ainvoke(HI, config)) if is_async else agent.invoke(HI, config)
+
+    attempts = {"attempts": 2} if place.endswith("around") else {}
+    (run,) = recorder.runs
+    assert (summaries(run.calls), run.warnings) == ([ADDITION | attempts], [])
+    assert (run.input, run.actual_output, run.usage["total_tokens"]) == ("hi", "final", 30)
+    inner = recorder.inner_runs
+    assert len(inner) == (2 if place in ("before_model", "after_model") or "model_call" in place else 1)
+    assert [summaries(one.calls) for one in inner] == [CHECK] * len(inner)
+    assert {(one.input, one.actual_output, one.status.value) for one in inner} == {("hi", "fine", "ok")}
+    assert [one.run_id for one in recorder.pop()] == [run.run_id]
+    assert recorder.inner_runs == []
+
+
+@scenario("guard of an agent in a tool", needs="marked_agents")
+def test_guard_of_an_agent_in_a_tool() -> None:
+    """The guard of an agent that a tool runs is a run; the calls of that agent are children of the tool's call."""
+    inner = make_agent(
+        scripted(asks(("add", {"a": 1}, "c1")), "done"), [add], middleware=guarded("wrap_tool_call before", guard())
+    )
+
+    @tool
+    def delegate(task: str) -> str:
+        """Delegate."""
+        return inner.invoke({"messages": [("user", task)]})["messages"][-1].content
+
+    recorder = recorded(make_agent(scripted(asks(("delegate", {"task": "t"}, "c1")), "final"), [delegate]))
+
+    assert summaries(recorder.run.calls) == [called("delegate", {"task": "t"}, "c1", "done", children=[ADDITION])]
+    assert [summaries(run.calls) for run in recorder.inner_runs] == [CHECK]
+
+
+@scenario("guard that asks a person", needs="marked_agents")
+def test_guard_that_asks_a_person() -> None:
+    """A guard that waits suspends the agent, and goes on as the same run."""
+
+    @tool
+    def allowed(what: str) -> str:
+        """Ask a person."""
+        return str(interrupt(what))
+
+    checks = guard(tools=[allowed], call=("allowed", {"what": "add"}, "c1"))
+    middleware = guarded("wrap_tool_call before", checks)
+    agent = make_agent(
+        scripted(asks(("add", {"a": 1}, "c1")), "final"), [add], middleware=middleware, checkpointer=memory()
+    )
+    recorder = ToolCallRecorder()
+    agent.invoke(HI, thread("T", recorder))
+    waiting = [[call.execution.status.value for call in run.calls] for run in (recorder.run, *recorder.inner_runs)]
+    agent.invoke(Command(resume="yes"), thread("T", recorder))
+
+    assert waiting == [["pending"], ["pending"]]
+    assert summaries(recorder.run.calls) == [ADDITION]
+    assert [summaries(run.calls) for run in recorder.inner_runs] == [
+        [called("allowed", {"what": "add"}, "c1", "yes", attempts=2)]
+    ]
+
+
+@scenario("guard that is a model", needs="wrap_tool_call")
+def test_model_of_middleware_with_an_equal_id() -> None:
+    """A model that middleware calls, and that uses the same id for another tool, does not take over the call."""
+    from langchain.agents.middleware import wrap_tool_call
+
+    model = scripted(asks(("slow", {"x": 2}, "c1")), "fine").bind_tools([slow])
+
+    @wrap_tool_call
+    def check(request: Any, handler: Any) -> Any:
+        slow.invoke(model.invoke("hi").tool_calls[0])
+        return handler(request)
+
+    recorder = recorded(make_agent(scripted(asks(("add", {"a": 1}, "c1")), "final"), [add], middleware=[check]))
+
+    assert summaries(recorder.run.calls) == [ADDITION, *CHECK]
+
+
+def test_agents_of_a_graph_are_no_middleware() -> None:
+    """Agents in the nodes of a graph are agents of the run, also where the nodes have the names of an agent's own."""
+    graph = StateGraph(MessagesState)
+    for name in ("model", "tools"):
+        graph.add_node(name, lambda _: {"messages": guard().invoke(HI)["messages"][1:]})
+    graph.add_edge(START, "model")
+    graph.add_edge("model", "tools")
+
+    recorder = recorded(graph.compile())
+
+    assert (summaries(recorder.run.calls), recorder.inner_runs) == (CHECK * 2, [])

@@ -1,8 +1,15 @@
 """Scenarios S20, S28-S34: many runs, and people in the loop."""
 
-from typing import Any
+import asyncio
+from typing import Any, TypedDict
 
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.tools import tool
+from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
 from lc_agents import (
     add,
@@ -142,3 +149,109 @@ def test_interrupted_before_the_tools() -> None:
     assert (recorder.run.input, recorder.run.actual_output) == ("hi", "final")
     (conversation,) = recorder.conversations()
     assert [turn.role for turn in conversation.turns] == ["user", "assistant"]
+
+
+# A history beside the question
+
+EARLIER = [
+    HumanMessage("Is it warm?"),
+    asks(("slow", {"x": 3}, "c1")),
+    ToolMessage("slow 3", tool_call_id="c1"),
+    AIMessage("It is."),
+]
+
+
+class Chat(TypedDict, total=False):
+    """A state with names of its own."""
+
+    past: list[Any]
+    request: str
+    tone: str
+    reply: str
+
+
+def worded(template: str = "{request}") -> Any:
+    """A chain of a prompt with a history and a model."""
+    prompt = ChatPromptTemplate.from_messages([MessagesPlaceholder("past"), ("human", template)])
+    return prompt | scripted("It is not.")
+
+
+def ask_agent(state: Chat) -> dict[str, Any]:
+    """Run an agent on the history and the question; return the new history."""
+    agent = make_agent(scripted(asks(("add", {"a": 1}, "c1")), "It is not."), [add])
+    return {"past": agent.invoke({"messages": [*state["past"], HumanMessage(state["request"])]})["messages"]}
+
+
+def one_node(function: Any, **options: Any) -> Any:
+    """A graph of one node."""
+    graph = StateGraph(Chat)
+    graph.add_node("node", function)
+    graph.add_edge(START, "node")
+    graph.add_edge("node", END)
+    return graph.compile(**options)
+
+
+ASKED = {"past": EARLIER, "request": "And cold?"}
+TEXT = worded() | StrOutputParser()
+CHATS: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "one text": (RunnablePassthrough.assign(reply=TEXT), ASKED, "And cold?"),
+    "a message": (RunnablePassthrough.assign(reply=worded()), ASKED, "And cold?"),
+    "two texts": (RunnablePassthrough.assign(reply=TEXT), {"tone": "dry", **ASKED}, "And cold?"),
+    "inside a prompt": (RunnablePassthrough.assign(reply=worded("Say: {request}")), ASKED, "And cold?"),
+    "two texts inside a prompt": (worded("{tone}: {request}"), {"tone": "dry", **ASKED}, "dry: And cold?"),
+    "usual names": (
+        RunnablePassthrough.assign(answer=TEXT),
+        {"question": "Why?", "tone": "dry", **ASKED},
+        "Why?",
+    ),
+    "messages beside the answer": (
+        RunnablePassthrough.assign(answer=RunnableLambda(lambda state: state["messages"]) | scripted("It is not.")),
+        {"messages": [*EARLIER, HumanMessage("And cold?")]},
+        "And cold?",
+    ),
+    "a graph": (one_node(lambda state: {"reply": TEXT.invoke(state)}), ASKED, "And cold?"),
+    "a graph with two texts": (
+        one_node(lambda state: {"reply": TEXT.invoke(state)}),
+        {"tone": "dry", **ASKED},
+        "And cold?",
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", ["invoke", "stream", "ainvoke"])
+@pytest.mark.parametrize("name", CHATS)
+def test_a_history_is_not_of_this_turn(name: str, mode: str) -> None:
+    """Question, answer and calls are those of this turn, also of a chain whose input is a stream."""
+    recorder = ToolCallRecorder()
+    chain, state, question = CHATS[name]
+    config = {"callbacks": [recorder]}
+    if mode == "ainvoke":
+        asyncio.run(chain.ainvoke(state, config))
+    else:
+        list(chain.stream(state, config)) if mode == "stream" else chain.invoke(state, config)
+
+    run = recorder.run
+    assert (run.input, run.actual_output, run.calls, run.warnings) == (question, "It is not.", [], [])
+
+
+def test_a_history_that_an_agent_continues() -> None:
+    """The history that comes back contains this turn's answer and calls."""
+    recorder = ToolCallRecorder()
+
+    one_node(ask_agent).invoke(ASKED, {"callbacks": [recorder]})
+
+    assert (recorder.run.input, recorder.run.actual_output) == ("And cold?", "It is not.")
+    assert summaries(recorder.run.calls) == [ADDITION | {"id": "c1"}]
+
+
+def test_a_history_that_the_thread_remembers() -> None:
+    """A checkpointer returns the history of the first turn with the answer of the second one."""
+    recorder = ToolCallRecorder()
+    graph = one_node(lambda state: {"reply": TEXT.invoke(state)}, checkpointer=memory())
+    graph.invoke(ASKED, thread("T", recorder))
+    graph.invoke({"request": "And wet?"}, thread("T", recorder))
+
+    assert [(run.input, run.actual_output) for run in recorder.runs] == [
+        ("And cold?", "It is not."),
+        ("And wet?", "It is not."),
+    ]

@@ -229,7 +229,8 @@ class RunBuilder:
             if handoff.call is None:
                 self._unmatched_handoffs.append(handoff.to_agent)
             else:
-                records[handoff.call].is_handoff, records[handoff.call].handoff_to = True, handoff.to_agent
+                records[handoff.call].is_handoff = True
+                records[handoff.call].handoff_to += () if handoff.to_agent is None else (handoff.to_agent,)
         for index in run.failed_handoffs:
             records[index].is_handoff = records[index].handoff_failed = True
 
@@ -605,7 +606,7 @@ class RunBuilder:
         """Record that a call passed control to another agent: the call of `key`, of `request`, else of `call_id`.
 
         One that was only requested (not `took_place`) is neither a hand-off of the run nor a called tool, until a later
-        observation says that it took place.
+        observation says that it took place. One that took place may pass control to further agents.
         """
         to, call_id = self._text(to, "to"), self._text(call_id, "call_id")
         call = self._of_execution(key) or self._call_of(request)
@@ -619,7 +620,11 @@ class RunBuilder:
             if took_place:
                 self._unmatched_handoffs.append(to)
             return
-        call.is_handoff, call.handoff_to, call.handoff_failed = True, to or call.handoff_to, not took_place
+        if to and call.is_handoff and not call.handoff_failed and took_place:
+            call.handoff_to = tuple(dict.fromkeys((*call.handoff_to, to)))
+        elif to:
+            call.handoff_to = (to,)
+        call.is_handoff, call.handoff_failed = True, not took_place
 
     # Results
 
@@ -658,7 +663,8 @@ class RunBuilder:
             artifact: What the tool returned in addition.
             reformatted: The content is a copy whose form may differ; it is used only without a better one.
             ran: The sender of the result ran the tool, as providers do.
-            read: The result was read from a file, so the tool may have run without being observed.
+            read: The tool may have run without being observed: the result was read from a file, or a program that is
+                not observed answered it.
             type: Who ran the tool, if its result shows that.
 
         Returns:
@@ -736,9 +742,10 @@ class RunBuilder:
     def _handoffs(self, handoff_calls: Iterable[tuple[int, CallRecord]]) -> list[Handoff]:
         """Return the hand-offs that took place, from those that were requested, with their positions."""
         handoffs = [
-            Handoff(call=index, to_agent=call.handoff_to, from_agent=call.agent)
+            Handoff(call=index, to_agent=to, from_agent=call.agent)
             for index, call in handoff_calls
             if not call.handoff_failed
+            for to in call.handoff_to or (None,)
         ]
         return handoffs + [Handoff(to_agent=to) for to in self._unmatched_handoffs]
 

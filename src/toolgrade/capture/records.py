@@ -149,7 +149,7 @@ class ModelResult:
     error: str | None = None
     rejected: bool = False
     read: bool = False
-    """It was read from a file, so a tool may have run although no execution was observed."""
+    """A tool may have run although no execution was observed, as where it was read from a file."""
 
     def error_text(self) -> str:
         """Return the error of a failed result as text."""
@@ -175,6 +175,7 @@ class CallRecord:
         offered: Names of the tools offered inside this call; `None` if not known.
         caller: Id of the call inside which the model made this one, if the request names it.
         branch: Key of the branch in which it was made.
+        handoff_to: The agents that it passes control to, of which there may be several.
         handle: The request, held since the builder knows it by its `id`.
         is_structured_answer: It carries the structured output of the agent. It is a tool call only if it was executed.
         is_withdrawn: Somebody took the request back, so that it does not wait.
@@ -194,7 +195,7 @@ class CallRecord:
     reasoning: str | None = None
     executions: tuple[Attempt, ...] = ()
     result: ModelResult | None = None
-    handoff_to: str | None = None
+    handoff_to: tuple[str, ...] = ()
     is_handoff: bool = False
     handoff_failed: bool = False
     children: list[CallRecord] = field(default_factory=list)

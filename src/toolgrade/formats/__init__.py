@@ -15,6 +15,7 @@ from toolgrade._internal.lazy_imports import lazy_package
 
 if TYPE_CHECKING:
     from toolgrade.formats.messages.content_blocks import ContentBlocks, read_content_blocks
+    from toolgrade.formats.messages.langchain import is_refusal
     from toolgrade.formats.messages.message import Answer, ModelMessage, UserInput
     from toolgrade.formats.messages.openai_responses import read_responses_answer, read_responses_call
     from toolgrade.formats.messages.read import read, run_from_messages
@@ -31,6 +32,7 @@ __all__ = [
     "Transcript",
     "UserInput",
     "case_from_record",
+    "is_refusal",
     "read",
     "read_content_blocks",
     "read_responses_answer",
@@ -44,6 +46,7 @@ __getattr__, __dir__ = lazy_package(
     __name__,
     {
         "messages.content_blocks": "ContentBlocks read_content_blocks",
+        "messages.langchain": "is_refusal",
         "messages.message": "Answer ModelMessage UserInput",
         "traces.read": "Traces read_traces",
         "messages.transcript": "Transcript transcript_of",

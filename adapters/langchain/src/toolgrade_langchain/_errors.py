@@ -65,7 +65,8 @@ def status_of(error: BaseException) -> RunStatus:
 def error_text(error: BaseException) -> str:
     """Return `"TypeName: text"`, or the name alone if the text is empty or cannot be read."""
     try:
-        text = str(error)
+        # Python cancels a task that exceeds a time with an object that says nothing.
+        text = "" if any(type(item) is object for item in error.args) else str(error)
     except Exception:  # noqa: BLE001 - a broken __str__ must not break the recording
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -26,7 +26,7 @@ class HandOver:
 
     Attributes:
         key: The tool run that made it.
-        targets: The names of the agents.
+        targets: The names of the agents that have not begun.
         position: The position of its call in the message of the model.
         node: The callback run of the node that it ran in.
         steps: The numbers of the steps that run around it in the graphs around its own, by the name of each.
@@ -74,7 +74,7 @@ class HandOvers:
         return requests
 
     def take(self, name: str | None, graph: str | None, step: int | None) -> HandOver | None:
-        """Remove and return the request that is carried out by a node that begins; `None` if no tool requested it.
+        """Return the request that a node that begins carries out, without this target; `None` if no tool requested it.
 
         Args:
             name: The name of the node.
@@ -89,7 +89,9 @@ class HandOvers:
         if not due:
             return None
         chosen = min(due, key=lambda request: (not request.has_left, request.position))
-        self._requests.remove(chosen)
+        chosen.targets.remove(str(name))
+        if not chosen.targets:
+            self._requests.remove(chosen)
         return chosen
 
 

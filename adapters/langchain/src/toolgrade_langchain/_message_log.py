@@ -21,6 +21,8 @@ from toolgrade.capture import Branch, Request, json_equal
 _MODEL_IDS: Final = ("lc_run-", "run-")
 """How the ids begin that LangChain itself gives to the messages of models."""
 
+_REMOVE_ALL: Final = "__remove_all__"
+"""The id of LangGraph's request to remove all messages."""
 _RUN_BY_PROVIDER: Final = (ToolCallType.HOSTED, ToolCallType.MCP)
 
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, default=repr)
@@ -96,6 +98,8 @@ class MessageLog:
         """The model messages of each scope."""
         self.state_ids: set[str] = set()
         """Ids of the messages in the state of the graph."""
+        self.ids_before: set[str | None] = set()
+        """Ids of the messages that were there before the run."""
         self.is_resumed = False
         """The run went on in another root, so what encloses equal messages of one graph differs."""
         self.newest_in_state: LoggedMessage | None = None
@@ -103,7 +107,8 @@ class MessageLog:
         self._by_id: dict[str, list[LoggedMessage | None]] = {}
         self._by_object: dict[int, tuple[BaseMessage, LoggedMessage | None]] = {}
         self._by_value: dict[_Value, list[LoggedMessage]] = {}
-        self._history: Counter[_Value] = Counter()
+        self._history: dict[bool, Counter[_Value]] = {True: Counter(), False: Counter()}
+        """The values of the messages that were there before, of those with an id and of those without one."""
 
     # Messages
 
@@ -134,7 +139,8 @@ class MessageLog:
             if self.has(message) or earlier[value] <= len(self._by_value.get(value, ())):
                 continue
             self.connect(message, None)
-            self._history[value] += 1
+            self.ids_before.add(message.id)
+            self._history[bool(message.id)][value] += 1
 
     def has(self, message: BaseMessage) -> bool:
         """Return whether this message, by its id or as an object, is noted."""
@@ -150,9 +156,14 @@ class MessageLog:
             entries = self._by_id.get(f"{message.type}:{message.id}")
             return (entries or [self._by_object.get(id(message), (message, None))[1]]) == [None]
         value = value_of(message)
-        if self._history[value] <= 0 or str(message.id or "").startswith(_MODEL_IDS):
+        if str(message.id or "").startswith(_MODEL_IDS):
             return False
-        self._history[value] -= 1
+        # A message that had an id keeps it, or comes back without one.
+        has_ids = [False] if message.id else [False, True]
+        history = next((self._history[has_id] for has_id in has_ids if self._history[has_id][value] > 0), None)
+        if history is None:
+            return False
+        history[value] -= 1
         self.connect(message, None)
         return True
 
@@ -183,7 +194,14 @@ class MessageLog:
         return self.entry_of(message, place)
 
     def original_of(
-        self, message: AIMessage, place: Surroundings, *, earlier: int, is_newest: bool, removed: Sequence[BaseMessage]
+        self,
+        message: AIMessage,
+        place: Surroundings,
+        *,
+        earlier: int,
+        is_newest: bool,
+        removed: Sequence[BaseMessage],
+        inside: Sequence[LoggedMessage],
     ) -> LoggedMessage | None:
         """Return the entry that a message without one copies or replaces, `None` if the message is new.
 
@@ -193,28 +211,28 @@ class MessageLog:
             earlier: How many messages equal to it come before it in the same list.
             is_newest: It is the last model message of the list.
             removed: Requests to remove messages that came with it.
+            inside: What models said inside the node that returned it.
         """
         copied = self._by_value.get(value_of(message), ())
         entries = [entry for entry in copied if entry.branch.scope == place.branch.scope]
         is_of_model = str(message.id or "").startswith(_MODEL_IDS)
-        ids = {call_id for call_id, _, _ in calls_of(message)}
+        ids = {call_id for call_id, _, _ in calls_of(message) if call_id is not None}
         if is_of_model:
             return None
         if earlier < len(entries):
             # A message without an id that a node of the same graph returns as its newest is a new request, although
-            # equal to an earlier one or to that of a parallel branch, unless the messages are written anew.
+            # equal to an earlier one or to that of a parallel branch, unless the messages are written anew or it copies
+            # what a model said inside the node.
             is_near = self.is_resumed or bool(entries[earlier].around & place.around)
-            is_new = all((ids, is_newest, not message.id, not removed, is_near))
+            is_new = all((ids, is_newest, not message.id, not removed, is_near, entries[earlier] not in inside))
             return None if is_new else entries[earlier]
-        return self._replaced_by(ids, place, removed) if ids and None not in ids else None
-
-    def _replaced_by(
-        self, ids: AbstractSet[str | None], place: Surroundings, removed: Sequence[BaseMessage]
-    ) -> LoggedMessage | None:
-        """Return the newest removed message with calls of these ids of which none was executed or answered."""
-        entries = [self.entry_of(AIMessage("", id=item.id), place) for item in removed]
+        replaced = [*inside, *(self.entry_of(AIMessage("", id=item.id), place) for item in removed)]
+        all_removed = any(item.id == _REMOVE_ALL for item in removed)
+        names = [name for _, name, _ in calls_of(message)]
         for entry in reversed(self.messages.get(place.branch.scope, ())):
-            if entry in entries and ids <= entry.ids() and all(call.is_open for call in entry.calls):
+            # A message that replaces another one has calls of its ids or names, of which none was executed or answered.
+            is_like = ids & entry.ids() or (names and names == [call.request.name for call in entry.calls])
+            if is_like and (all_removed or entry in replaced) and all(call.is_open for call in entry.calls):
                 return entry
         return None
 
@@ -250,9 +268,11 @@ class MessageLog:
     def clear_content(self, *, may_resume: bool) -> None:
         """Forget the messages themselves, which are of no use after the end of the run, unless it may go on."""
         self._by_object.clear()
-        self._history.clear()
+        for history in self._history.values():
+            history.clear()
         if not may_resume:
             self._by_value.clear()
+            self.ids_before.clear()
 
 
 class Repetitions:

@@ -105,7 +105,7 @@ class ToolCallRecorder(RunRecorder[CallbackRecording], BaseCallbackHandler):
             ConfigurationError: A limit is not a whole number of at least 1.
         """
         super().__init__(sink=sink, limit=limit, limit_bytes=limit_bytes, conversation=conversation)
-        self._tree = CallbackTree(self._recordings)
+        self._tree = CallbackTree(self._recordings, limit)
         self._watcher = CallbackWatcher(self._tree)
 
     def __copy__(self) -> ToolCallRecorder:
@@ -143,6 +143,21 @@ class ToolCallRecorder(RunRecorder[CallbackRecording], BaseCallbackHandler):
     def run(self) -> Run:
         """The newest run, as `last_run`."""
         return self.last_run
+
+    @property
+    def inner_runs(self) -> list[Run]:
+        """Runs of agents that middleware of another agent began, such as a guard or a grader.
+
+        They are not among `runs`. Agents that a tool runs are in the `children` of its call.
+        """
+        with self._lock:
+            return [self._so_far(recording) for recording in self._tree.inner]
+
+    def pop(self) -> list[Run]:
+        """Return the runs that have ended and forget them and their inner runs; open runs stay."""
+        with self._lock:
+            self._tree.inner = [recording for recording in self._tree.inner if recording.builder.is_open]
+            return super().pop()
 
     @contextmanager
     def conversation(self, label: str) -> Generator[None, None, None]:
@@ -200,7 +215,7 @@ class ToolCallRecorder(RunRecorder[CallbackRecording], BaseCallbackHandler):
     @_guarded
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Observe what a runnable returned."""
-        self._watcher.chain_ended(outputs, run_id)
+        self._watcher.chain_ended(outputs, run_id, kwargs.get("inputs"))
 
     @_guarded
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:

@@ -9,14 +9,12 @@ from typing import Any, Final, NamedTuple
 from langchain_core.messages import BaseMessage, ToolMessage
 
 from toolgrade.capture import ABSENT
+from toolgrade.formats import is_refusal
 from toolgrade_langchain._errors import is_a
 from toolgrade_langchain._messages import readable_images, text_of
 
 _NO_SUCH_TOOL: Final = re.compile(r"(Error: )?\S+ is not a valid tool, try one of \[")
 """What LangGraph's `ToolNode` and LangChain's `AgentExecutor` show the model after a call of an unknown tool."""
-
-_REFUSED: Final = re.compile(r"User rejected the tool call for |Tool call limit exceeded")
-"""What the middleware for people in the loop and for limits shows the model."""
 
 _DATA: Final = "lc_data"
 """Where LangChain's middleware notes the decision of a person (langchain_core/messages/notification.py)."""
@@ -35,8 +33,8 @@ class ToolResult(NamedTuple):
 
     @property
     def is_refusal(self) -> bool:
-        """Whether LangChain's middleware refused to run a tool, as a mark of the message or its text says."""
-        return self.is_rejected or (self.error is not None and _REFUSED.match(self.error) is not None)
+        """Whether middleware refused to run a tool, as a mark of the message or its text says."""
+        return self.is_rejected or is_refusal(self.error)
 
 
 def result_of(message: ToolMessage) -> ToolResult:

@@ -32,6 +32,10 @@ from toolgrade_langchain._messages import add_question
 _THREAD_KEYS: Final = ("thread_id", "session_id", "conversation_id")
 _INTERNAL_METADATA: Final = ("langgraph_", "ls_", "lc_", "checkpoint_", "__")
 _MINOR_KINDS: Final = frozenset({"prompt", "parser", "retriever"})
+_AGENTS: Final = frozenset({"langchain_create_agent", "deepagents"})
+"""What the agents of LangChain call themselves in their metadata."""
+_HOOKS: Final = (".before_agent", ".before_model", ".after_model", ".after_agent")
+"""How the names of the nodes end in which the hooks of middleware run."""
 _MAX_ENDED: Final = 10_000
 """How many runs that ended are remembered, of recordings that are stored."""
 _MAX_REMOVED: Final = 1_000
@@ -67,10 +71,14 @@ class CallbackRecording:
         step: The number of the newest step of the graph at the top level.
         unfinished: The namespaces of the nodes that were interrupted or failed, which they have again when they go on.
         declared: What is known of each offered tool, by name.
-        has_question: The message of the user was noted.
+        has_question: The text of the user was given, or the run ended, so no other one counts.
+        inputs: The first input that has a message of the user.
+        shown: The last messages of persons that its models were shown.
+        said: The last text of a model at the top level.
         has_graph: A node of a LangGraph graph ran.
         interrupted: Control flow suspended the run.
         is_minor: Its root is a prompt, a parser or a retriever, worth keeping only if a tool was called.
+        is_inner: Middleware of another run began it.
         is_group: It is a `single_run` block, which ends with the block and not with a root.
         answer: The last answer of a root of a group.
         assumed_ids: Of a run that continues an unobserved one: ids of the calls that its nodes execute, which a model
@@ -96,9 +104,13 @@ class CallbackRecording:
     ended: list[UUID] = field(default_factory=list)
     declared: dict[str, ToolSpec] = field(default_factory=dict)
     has_question: bool = False
+    inputs: object = None
+    shown: list[object] = field(default_factory=list)
+    said: str | None = None
     has_graph: bool = False
     interrupted: bool = False
     is_minor: bool = False
+    is_inner: bool = False
     is_group: bool = False
     answer: str | None = None
     assumed_ids: set[str] | None = None
@@ -108,19 +120,25 @@ class CallbackRecording:
     model: str | None = None
     cached_run: Run | None = None
 
-    def ask(self, question: object) -> None:
-        """Note the content of the user's message, if it is the first; `None` is none."""
-        if question is not None and not self.has_question:
-            self.has_question = True
-            add_question(self.builder, question)
+    def ask(self, inputs: object = None, shown: object = None) -> None:
+        """Note an input, of which the first one with a question counts, or a message of a person that a model is shown.
 
-    def describe(self, question: object, tags: Iterable[str], metadata: Mapping[str, Any]) -> None:
+        Both together are the question.
+        """
+        if self.has_question or (shown is not None and shown in self.shown):
+            return
+        if shown is None and _states.question_of(self.inputs) is None:
+            self.inputs = inputs
+        self.shown += [] if shown is None else [shown]
+        add_question(self.builder, _states.question_of(self.inputs, self.shown))
+
+    def describe(self, inputs: object, tags: Iterable[str], metadata: Mapping[str, Any]) -> None:
         """Note the beginning, the question, and the labels that the user gave the run; LangChain adds others."""
         own = {key: value for key, value in metadata.items() if not key.startswith(_INTERNAL_METADATA)}
         try:
             self.builder.labelled(tags=[tag for tag in tags if not tag.startswith("seq:step")], metadata=own)
             self.builder.started(at=now())
-            self.ask(question)
+            self.ask(inputs)
         except Exception as error:  # noqa: BLE001 - the run is recorded without its description
             self.builder.warn(f"the recorder failed at the beginning of the run: {error_text(error)}")
 
@@ -174,6 +192,7 @@ class Node:
         graph: The nested graph that it belongs to, by its namespace; several may run at the same time.
         step: The number of the step of the graph that it belongs to.
         is_step: It is a node of a graph.
+        runs_middleware: It is a node of an agent, whose tools are no graphs, so a graph in it is one of middleware.
         has_steps: Nodes of a graph ran directly inside it.
         calls: The calls that it is to execute and that have not started.
         inputs: Its input, until the first node of the graph has begun.
@@ -201,6 +220,7 @@ class Node:
     graph: str | None = None
     step: int | None = None
     is_step: bool = False
+    runs_middleware: bool = False
     has_steps: bool = False
     inputs: object = None
     state_messages: list[AIMessage] = field(default_factory=list)
@@ -258,13 +278,15 @@ class Node:
 class CallbackTree:
     """The open callback runs and the recordings. Used under the recorder's lock, which also handles errors here."""
 
-    def __init__(self, recordings: dict[int, CallbackRecording]) -> None:
+    def __init__(self, recordings: dict[int, CallbackRecording], limit: int) -> None:
         """Begin without runs.
 
         Args:
             recordings: The recorder's own mapping of recordings by identity, which the tree changes.
+            limit: The most runs of middleware to keep.
         """
         self._recordings = recordings
+        self._limit = limit
         self._nodes: dict[UUID, Node] = {}
         self._ended: OrderedDict[UUID, Node] = OrderedDict()
         self._threads: dict[str, list[CallbackRecording]] = {}
@@ -272,6 +294,7 @@ class CallbackTree:
         self._removed: OrderedDict[UUID, None] = OrderedDict()
         self._removed_open: OrderedDict[UUID, None] = OrderedDict()
         self._finished: list[CallbackRecording] = []
+        self.inner: list[CallbackRecording] = []
 
     # Callback runs
 
@@ -351,6 +374,8 @@ class CallbackTree:
         metadata = metadata or {}
         namespace, step = metadata.get("langgraph_checkpoint_ns"), metadata.get("langgraph_step")
         node.step = step if isinstance(step, int) else None
+        is_agent = metadata.get("ls_integration") in _AGENTS and name in ("model", "tools")
+        node.runs_middleware = is_agent or str(name).endswith(_HOOKS)
         if isinstance(namespace, str):
             node.namespace, node.graph = namespace, namespace.rpartition("|")[0] or None
         elif parent is not None:
@@ -412,7 +437,7 @@ class CallbackTree:
         metadata: Mapping[str, Any] | None = None,
     ) -> CallbackRecording:
         """Return the recording of a root: that of its group, or a new one, which may turn out to resume another."""
-        question = None if kind == "tool" else _states.question_of(inputs)
+        question = None if kind == "tool" else inputs
         if group is not None:
             group.ask(question)
             return group
@@ -430,6 +455,29 @@ class CallbackTree:
             builder.warn(f"another run of conversation {thread!r} was still open when this one began")
         recording.describe(question, tags or (), metadata)
         return recording
+
+    def split(self, step: Node) -> None:
+        """Make a graph whose first node begins a run of its own, if middleware of an agent began it."""
+        graph = step.parent
+        if graph is None or graph.has_steps:
+            return
+        outer = next((run for run in graph.around() if run.is_step), None)
+        # Without a context, what a tool runs may have the node around the tool as its parent.
+        if outer is None or not outer.runs_middleware or not (HAS_CONTEXT or self._tool_inside(outer) is outer):
+            return
+        recording = CallbackRecording(RunBuilder(run_id=str(graph.run_id)), graph=graph.name, is_inner=True)
+        recording.describe(graph.inputs, (), {})
+        graph.parent = None
+        for node in (graph, step):
+            node.recording.open.discard(node.run_id)
+            recording.open.add(node.run_id)
+            node.recording, node.scope, node.inside = recording, None, None
+        waiting = [other for other in self.inner if step.namespace in other.unfinished]
+        if waiting:
+            self._resume(recording, waiting[-1])
+            return
+        self.inner.append(recording)
+        del self.inner[: -self._limit]
 
     def decide(self, node: Node, messages: Sequence[BaseMessage], loaded: Sequence[object]) -> None:
         """Decide which run a root resumes, when its first node shows the state of the graph.
@@ -544,13 +592,16 @@ class CallbackTree:
             status, answer = RunStatus.INTERRUPTED, None
         recording.builder.ended(answer, status=status, error=error, may_wait=may_wait, at=now())
         waits = may_wait or status is not RunStatus.OK or recording.handovers.is_open
-        recording.log.clear_content(may_resume=waits and recording.thread is not None)
+        may_resume = waits and recording.thread is not None
+        recording.log.clear_content(may_resume=may_resume)
+        if not may_resume:
+            recording.has_question, recording.inputs = True, None
         if recording.candidates is not None and status is RunStatus.OK and self._has_graph(recording.thread):
             return  # no node ran, so nothing was resumed
         self.resumes_nothing(recording)
         if recording.is_minor and not recording.run().calls:
             self.drop(recording)
-        else:
+        elif not recording.is_inner:
             self._finished.append(recording)
 
     def _has_graph(self, thread: str | None) -> bool:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, convert_to_messages
 from langchain_core.prompt_values import PromptValue
 from pydantic import BaseModel
 
-from toolgrade_langchain._messages import is_question, question_in, requests_of, says_something, text_of
+from toolgrade_langchain._messages import is_question, requests_of, says_something, text_of
 from toolgrade_langchain._results import command_update, is_command
 
 _INPUT_KEYS: Final = ("input", "question", "query")
 _OUTPUT_KEYS: Final = ("output", "answer", "result", "text")
 _HUMAN: Final = frozenset({"human", "user"})
+_ROLES: Final = _HUMAN | {"ai", "assistant", "tool", "function", "system", "developer", "chat", "remove"}
 
 
 def is_resumption(inputs: object) -> bool:
@@ -49,12 +50,19 @@ def as_messages(value: object) -> list[BaseMessage]:
 
 def _converted(item: Mapping[str, Any]) -> list[BaseMessage]:
     """Return the message in the form of a provider; none if it is not one."""
-    if ("role" not in item and "type" not in item) or "content" not in item:
+    if not _is_message(item):
         return []
     try:
-        return convert_to_messages([dict(item)])
+        return convert_to_messages([{"content": "", **item}])
     except (ValueError, TypeError, KeyError, NotImplementedError):
         return []
+
+
+def _is_message(item: object) -> bool:
+    """Return whether a value is a message, also in the form of a provider, whose requests may have no content."""
+    if not isinstance(item, Mapping):
+        return isinstance(item, BaseMessage)
+    return item.get("role", item.get("type")) in _ROLES and ("content" in item or "tool_calls" in item)
 
 
 def state_messages(state: object) -> list[BaseMessage]:
@@ -72,7 +80,7 @@ def message_lists(state: object) -> list[list[BaseMessage]]:
         if messages:
             return [messages]
     values = [value if isinstance(value, list) else [value] for value in fields.values()]
-    return [as_messages(value) for value in values if value and isinstance(value[-1], BaseMessage)]
+    return [as_messages(value) for value in values if value and _is_message(value[-1])]
 
 
 def input_messages(inputs: object) -> list[BaseMessage]:
@@ -92,7 +100,12 @@ def _fields_of(state: object) -> Mapping[str, Any] | None:
         return state
     if isinstance(state, BaseMessage) or not (isinstance(state, BaseModel) or dataclasses.is_dataclass(state)):
         return None
-    return vars(state) if hasattr(state, "messages") else None
+    fields = getattr(state, "__dict__", {})
+    return fields if "messages" in fields or any(map(_holds_messages, fields.values())) else None
+
+
+def _holds_messages(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[-1], BaseMessage)
 
 
 def last_turn(messages: list[BaseMessage]) -> list[BaseMessage]:
@@ -155,18 +168,35 @@ def updates_in(output: object) -> Iterator[Mapping[str, Any]]:
 
 
 def without_input(update: Mapping[str, Any], inputs: object) -> Mapping[str, Any]:
-    """Return the update of a node without the messages in the form of a provider that were in its input."""
-    returned, earlier = update.get("messages"), (_fields_of(inputs) or {}).get("messages")
-    if not isinstance(returned, list) or not isinstance(earlier, list):
-        return update
-    if all(isinstance(item, BaseMessage) for item in returned):  # mostly
-        return update
+    """Return the update of a node without the messages in the form of a provider that were in its input.
+
+    It is the same object if it has no messages in such a form.
+    """
+    earlier = _fields_of(inputs) or {}
+    lists = {name: value if isinstance(value, list) else [value] for name, value in update.items()}
+    new = {
+        name: _new_items(items, earlier.get(name))
+        for name, items in lists.items()
+        if items and _is_message(items[-1]) and not all(isinstance(item, BaseMessage) for item in items)
+    }
+    return {**update, **new} if new else update
+
+
+def _new_items(returned: list[Any], earlier: object) -> list[Any]:
+    if not isinstance(earlier, list):
+        return returned
     if returned[: len(earlier)] == earlier:
-        new = returned[len(earlier) :]
-    else:
-        objects = set(map(id, earlier))
-        new = [item for item in returned if id(item) not in objects]
-    return {**update, "messages": new}
+        return returned[len(earlier) :]
+    # A node may leave out the oldest ones.
+    ends = [index for index, item in enumerate(returned) if item is earlier[-1]]
+    return returned[ends[-1] + 1 :] if ends else returned
+
+
+def open_requests(messages: Sequence[BaseMessage]) -> tuple[AIMessage, set[str | None]] | None:
+    """Return the message with requests at the end of a list, and the ids that nothing there answers."""
+    request, answers = newest_of(messages), newest_round(messages)[1:]
+    answered = {answer.tool_call_id for answer in answers if isinstance(answer, ToolMessage)}
+    return None if request is None or len(answered) < len(answers) else (request, call_ids(request) - answered)
 
 
 def _is_call(item: object) -> bool:
@@ -188,25 +218,42 @@ def calls_to_run(inputs: object) -> list[Mapping[str, Any]]:
 # The question and the answer
 
 
-def question_of(inputs: object) -> object:
-    """Return the content of the user's message in the input of a run, a text or blocks; `None` without one."""
-    if isinstance(inputs, str):
-        return inputs
-    if is_command(inputs):
-        return _last_question(command_update(inputs).get("messages"))
-    fields = _fields_of(inputs)
+def question_of(inputs: object, shown: Sequence[object] = ()) -> object:
+    """Return the content of the user's message in the input of a run, a text or blocks; `None` without one.
+
+    Args:
+        inputs: The input.
+        shown: The last messages of persons that models of the run were shown. They decide which part of an input with
+            names of its own is the user's message: it may be a history, or any text.
+    """
+    fields = None if is_command(inputs) else _fields_of(inputs)
     if fields is None:
-        return _last_question(inputs)
+        question = _last_question(command_update(inputs).get("messages") if is_command(inputs) else inputs)
+        return next(iter(shown), None) if question is None else question
     for name in _INPUT_KEYS:
-        if isinstance(fields.get(name), str):
-            return str(fields[name])
-    if "messages" in fields:
-        return _last_question(fields["messages"])
-    question = question_in(state_messages(fields))
-    if question is not None:
-        return question
-    texts = [item for item in fields.values() if isinstance(item, str)]
-    return texts[0] if len(fields) == 1 and texts else None
+        if fields.get(name) and isinstance(fields[name], str):
+            return fields[name]
+    messages = _last_question(fields.get("messages"))
+    texts = [item for item in fields.values() if isinstance(item, str) and item]
+    # A list that ends with an answer is a history.
+    lists = [items[-1].content for items in message_lists(fields) if items and is_question(items[-1])]
+    choices = [*texts, *lists] if messages is None else [messages, *texts]
+    if len(choices) == 1:
+        return choices[0]
+    for content in shown:
+        match = _shown_as(text_of(content), choices, texts)
+        if match is not None:
+            return match
+    return next(iter([*choices[:1], *shown] if messages is not None else [*shown, *lists]), None)
+
+
+def _shown_as(shown: str, choices: Sequence[object], texts: Sequence[str]) -> object:
+    """Return the part of an input that a model is shown: alone or, of one text only, inside of another text."""
+    for choice in choices:
+        if text_of(choice) == shown:
+            return choice
+    inside = [text for text in texts if text in shown]
+    return inside[0] if len(inside) == 1 else None
 
 
 def _last_question(value: object) -> object:
@@ -228,12 +275,22 @@ def _last_question(value: object) -> object:
     return None
 
 
-def answer_of(output: object, *, is_graph: bool) -> str | None:
+def answer_of(
+    output: object,
+    *,
+    is_graph: bool,
+    inputs: object = None,
+    said: str | None = None,
+    ids_before: Container[str | None] = (),
+) -> str | None:
     """Return the final answer in the output of a run: structured output, else the last message, else a usual key.
 
     Args:
         output: The output.
         is_graph: It is the state of a graph, whose other fields are not part of the answer.
+        inputs: The input, whose texts are not the answer if the output repeats them.
+        said: The last text of a model: it is the answer if the output has it.
+        ids_before: The ids of the messages that were there before the run.
     """
     if isinstance(output, str):
         return output
@@ -242,13 +299,29 @@ def answer_of(output: object, *, is_graph: bool) -> str | None:
     fields = _fields_of(output) or {}
     if fields.get("structured_response") is not None:
         return _json_text(fields["structured_response"])
-    messages = state_messages(output)
-    if messages:
-        return message_answer(messages[-1])
+    earlier = _fields_of(inputs) or {}
+    main = as_messages(fields.get("messages") if fields else output)
+    lists = [main, *message_lists({name: value for name, value in fields.items() if name != "messages"})]
+    before = [as_messages(value) for value in earlier.values()]
+    newest = [items[-1] for items in lists if items and not any(_are_same(items, older) for older in before)]
+    newest = [message for message in newest if not isinstance(message, HumanMessage) and message.id not in ids_before]
+    if main and main[-1:] == newest[:1]:
+        return message_answer(main[-1])
+    texts = {name: text for name, text in fields.items() if isinstance(text, str) and text != earlier.get(name)}
     for name in _OUTPUT_KEYS:
-        if isinstance(fields.get(name), str):
-            return str(fields[name])
-    return None if is_graph or _fields_of(output) is None else _json_text(fields)
+        if name in texts:
+            return texts[name]
+    answers = [*texts.values(), *map(message_answer, newest)]
+    if said and said in answers:
+        return said
+    if newest or len(texts) == 1:
+        return answers[0 if len(texts) == 1 else -1]
+    return None if is_graph or not fields or any(lists) else _json_text(fields)
+
+
+def _are_same(messages: Sequence[BaseMessage], earlier: Sequence[BaseMessage]) -> bool:
+    """Return whether a list of messages is an earlier one to which nothing was added; ids may have been."""
+    return len(messages) == len(earlier) and text_of(messages[-1].content) == text_of(earlier[-1].content)
 
 
 def message_answer(message: BaseMessage) -> str | None:

@@ -34,6 +34,8 @@ from toolgrade_langchain._tools import offered_tools
 _STEP_TAG: Final = "graph:step:"
 _UNNAMED_GRAPHS: Final = frozenset({None, "", "LangGraph", "RunnableSequence"})
 _MAX_TOOL_LISTS: Final = 8
+_UPDATE: Final = "LangGraphUpdateState"
+"""The name of a root that only changes the state of a graph."""
 _LIMITS: Final = ("ModelCallLimitMiddleware.", "ToolCallLimitMiddleware.")
 """How the names of the nodes begin in which middleware may end a run."""
 
@@ -59,8 +61,9 @@ class CallbackWatcher:
         node.inputs = inputs
         log = node.recording.log
         if node.parent is None and not node.recording.continues:
-            log.add_history(_states.input_messages(inputs))
+            self._begin_with(node, _states.input_messages(inputs))
         if any(tag.startswith(_STEP_TAG) for tag in tags or ()):
+            self.tree.split(node)
             messages = _states.input_messages(inputs)
             node.calls = _states.calls_to_run(inputs)
             is_first = node.parent is not None and not node.parent.has_steps
@@ -78,6 +81,15 @@ class CallbackWatcher:
             self._graph_began(node, inputs, loaded)
             self._assume_requests(node)
 
+    def _begin_with(self, node: Node, messages: list[BaseMessage]) -> None:
+        """Note the messages that a run begins with; it may end with requests that the run is to carry out."""
+        last, ids = _states.open_requests(messages) or (None, set())
+        if last is not None and ids and node.name != _UPDATE and not node.recording.log.has(last):
+            requests = [request for request in _messages.requests_of(last) if request.id in ids]
+            entry = self._add_entry(node, last, requests)
+            node.recording.builder.model_asked(requests, scope=entry.branch, agent=last.name)
+        node.recording.log.add_history(messages)
+
     def _take_handover(self, node: Node) -> None:
         """Note the hand-over that a node carries out, if a tool requested it."""
         handover = node.recording.handovers.take(node.name, node.graph, node.step)
@@ -94,7 +106,8 @@ class CallbackWatcher:
         self._add_loaded(node, loaded)
         if node.recording.thread is not None:
             self._add_history(node, inputs)  # it also has what the checkpointer stored
-        graph.inputs = None
+        if graph.parent is not None:
+            graph.inputs = None
 
     @staticmethod
     def _add_history(node: Node, state: object) -> None:
@@ -114,7 +127,7 @@ class CallbackWatcher:
             turn = _states.last_turn(messages)
             ids |= self._add_loaded_turn(node, turn)
             if node.scope is None:
-                recording.ask(_messages.question_in(messages))
+                recording.ask(messages)
                 log.add_history(messages[: len(messages) - len(turn)])
                 log.add_state(messages, node.place)
         for entry, present in ids.items() if lists else ():
@@ -169,13 +182,16 @@ class CallbackWatcher:
                 recording.log.connect(message, entry)
         recording.builder.model_asked(requests, agent=_agent_of(node, {}), scope=entry.branch)
 
-    def chain_ended(self, outputs: object, run_id: UUID) -> None:
-        """Note what a runnable returned."""
+    def chain_ended(self, outputs: object, run_id: UUID, streamed: object = None) -> None:
+        """Note what a runnable returned; one whose input is a stream has that only now."""
         node = self.tree.find(run_id)
-        inputs = None if node is None else node.inputs
+        inputs = None if node is None else streamed or node.inputs
         self.tree.end(run_id)
         if node is None or not (node.is_step or node.parent is None):
             return
+        if streamed is not None and node.parent is None:
+            node.recording.log.add_history(_states.input_messages(streamed))
+            node.recording.ask(streamed)
         if node.recording.candidates is not None:  # no node ran
             messages = _states.state_messages(outputs)
             self.tree.resume_ended(node.recording, messages)
@@ -193,7 +209,14 @@ class CallbackWatcher:
         requests_calls = isinstance(last, AIMessage) and _states.requests_calls(last)
         recording.interrupted |= recording.thread is not None and is_at_breakpoint()
         may_wait = recording.has_graph and recording.thread is not None and requests_calls
-        self.tree.finish(node, _states.answer_of(outputs, is_graph=recording.has_graph), may_wait=may_wait)
+        answer = _states.answer_of(
+            outputs,
+            is_graph=recording.has_graph,
+            inputs=inputs,
+            said=recording.said,
+            ids_before=recording.log.ids_before - {None},
+        )
+        self.tree.finish(node, answer, may_wait=may_wait)
 
     def _add_updates(self, node: Node, outputs: object, inputs: object) -> BaseMessage | None:
         """Note the messages that a node or a root returned; return the last one."""
@@ -202,7 +225,7 @@ class CallbackWatcher:
             update = _states.without_input(returned, inputs) if node.is_step else returned
             lists = _states.message_lists(update)
             for messages in lists:
-                self._add_messages(node, messages)
+                self._add_messages(node, messages, is_new=update is not returned and node.is_leaf)
             messages = lists[0] if lists else []
             last = messages[-1] if messages else last
             self._find_structured_answer(node, update, messages)
@@ -250,7 +273,8 @@ class CallbackWatcher:
             return False
         # This recorder observes an agent, and not the graph around it.
         for request in requests:
-            node.recording.builder.handed_off(key=request.key)
+            for target in request.targets:
+                node.recording.builder.handed_off(to=target, key=request.key)
         self.tree.finish(node)
         return True
 
@@ -306,48 +330,55 @@ class CallbackWatcher:
             run.messages.append(entry)
         return entry
 
-    def _add_messages(self, node: Node, messages: list[BaseMessage]) -> None:
-        """Note the messages in an output that no callback reported."""
+    def _add_messages(self, node: Node, messages: list[BaseMessage], *, is_new: bool) -> None:
+        """Note the messages in an output that no callback reported; if they are new, none is of the history."""
         log, place = node.recording.log, node.place
         if log.has_objects(messages):  # most are: models and nodes inside returned them
             self._place_messages(node, messages)
         else:
             if node.is_step:
                 place = place._replace(around=place.around | {node.run_id.int})
-            self._add_turn(node, messages, place)
+            self._add_turn(node, messages, place, are_new=is_new)
         if node.scope is None:
             log.add_state(messages, place)
 
-    def _add_turn(self, node: Node, messages: list[BaseMessage], place: Surroundings) -> None:
+    def _add_turn(self, node: Node, messages: list[BaseMessage], place: Surroundings, *, are_new: bool) -> None:
         """Note the messages of the last turn in an output, of which at least one may be new."""
         log = node.recording.log
         removed = [message for message in messages if message.type == "remove"]
+        are_new = are_new and not removed
         newest: LoggedMessage | None = None
         last = _states.newest_of(messages)
         repetitions = Repetitions()
         for message in _states.last_turn(messages):
             if isinstance(message, (ToolMessage, HumanMessage)):
-                self._add_new_result(node, message, newest)
+                self._add_new_result(node, message, newest, is_new=are_new)
             elif isinstance(message, AIMessage):
                 newest = None
                 # A node that returns a message in the form of a provider last of all has just received it.
                 is_new = all((node.is_leaf, message is messages[-1], not message.id, message.tool_calls, not removed))
-                if not is_new and log.is_history(message):
+                if not (is_new or are_new) and log.is_history(message):
                     continue
                 if log.has(message):
                     newest = log.entry_of(message, place)
                 else:
-                    is_newest = message is last and not node.has_steps
+                    is_newest = (message is last or are_new) and not node.has_steps
                     earlier = repetitions.before(message)
                     newest = self._entry(node, message, place, earlier=earlier, is_newest=is_newest, removed=removed)
                 repetitions.add(message)
 
     def _add_new_result(
-        self, node: Node, message: BaseMessage, entry: LoggedMessage | None, *, is_loaded: bool = False
+        self,
+        node: Node,
+        message: BaseMessage,
+        entry: LoggedMessage | None,
+        *,
+        is_new: bool = False,
+        is_loaded: bool = False,
     ) -> None:
         """Note a result in the output of a node or in a loaded state, unless it is known."""
         log = node.recording.log
-        if not log.has(message) and not log.is_history(message):
+        if not log.has(message) and (is_new or not log.is_history(message)):
             log.connect(message, None)
             if isinstance(message, ToolMessage):
                 self._add_result(node, message, entry, is_loaded=is_loaded)
@@ -386,8 +417,15 @@ class CallbackWatcher:
         """Return the entry of a model message in an output that is not noted, a new one if it copies none."""
         recording, builder, scope = node.recording, node.recording.builder, node.scope
         log = recording.log
-        entry = log.original_of(message, place, earlier=earlier, is_newest=is_newest, removed=removed)
-        if entry is not None or message.response_metadata.get(_messages.HANDOFF_BACK):
+        entry = log.original_of(
+            message, place, earlier=earlier, is_newest=is_newest, removed=removed, inside=node.messages
+        )
+        requests = _messages.requests_of(message)
+        ids = {request.id for request in requests}
+        if entry is not None and ids and not ids & entry.ids():  # it has other ids
+            for call, request in zip(entry.calls, requests, strict=False):
+                request.replaces, call.is_answered = call.request.id, True
+        elif entry is not None or message.response_metadata.get(_messages.HANDOFF_BACK):
             log.connect(message, entry)
             return entry
         is_received = is_newest and node.is_step and not message.id
@@ -395,13 +433,12 @@ class CallbackWatcher:
             return None
         # On Python 3.10, the context is lost in async code: the model of an async agent has no callbacks or,
         # inside `record()`, is a root. Its message shows that this root is part of the present run.
-        request = self.tree.take_model_request(message.id)
-        if request is not None:
-            builder.offered(request.tools, scope=scope)
-        model = _messages.model_of(message) or (None if request is None else request.model)
-        builder.model_used(model, _messages.usage_of(message))
+        received = self.tree.take_model_request(message.id)
+        if received is not None:
+            builder.offered(received.tools, scope=scope)
+        model = _messages.model_of(message) or (None if received is None else received.model)
+        builder.model_used(model, _messages.usage_of(message) if entry is None else None)
         agent = _agent_of(node, {}) or message.name or None
-        requests = _messages.requests_of(message)
         entry = self._add_entry(node, message, requests)
         node.messages.append(entry)
         _messages.add_answers(builder, message, entry.branch)
@@ -420,9 +457,13 @@ class CallbackWatcher:
         """Note a result that the model is shown, of a call in a message if that is known."""
         result = _results.result_of(message)
         call = None if entry is None else entry.answered_by(message.tool_call_id)
-        call = call or self._answered_request(node, message.tool_call_id)
+        call = call or self._answered_request(node, message.tool_call_id, message.name)
         if call is not None:
             call.is_answered = True
+        # In an agent, a tool that runs is observed; a node written by hand may run any function.
+        may_have_run = not result.is_refusal and (
+            is_loaded or not any(run.runs_middleware for run in (node, *node.around()))
+        )
         node.recording.builder.result_shown(
             result.output,
             call_id=message.tool_call_id,
@@ -434,14 +475,14 @@ class CallbackWatcher:
             request=None if call is None else call.message.twins(call),
             scope=node.branch,
             reformatted=reformatted and not isinstance(result.output, str),
-            read=is_loaded and not result.is_refusal,
+            read=may_have_run,
         )
 
-    def _answered_request(self, node: Node, call_id: str) -> MessageCall | None:
+    def _answered_request(self, node: Node, call_id: str, name: str | None) -> MessageCall | None:
         """Return the call that a result answers: the newest near it with this id, an open one first."""
-        for call in node.executed:
-            if call.request.id == call_id and not call.is_answered:
-                return call
+        executed = [call for call in node.executed if call.request.id == call_id and not call.is_answered]
+        if executed:
+            return next((call for call in executed if call.request.name == name), executed[0])
         for messages in self._nearest_messages(node):
             calls = [entry.answered_by(call_id) for entry in reversed(messages)]
             matching = [call for call in calls if call is not None]
@@ -495,7 +536,7 @@ class CallbackWatcher:
             recording.declare(specs)
         self._add_new_results(node, messages)
         if node.scope is None:
-            recording.ask(_messages.question_in(messages))
+            recording.ask(shown=_messages.question_in(messages))
 
     def _add_new_results(self, node: Node, messages: Sequence[BaseMessage]) -> None:
         """Note the results among the messages that a model is shown, of the calls of its own last message."""
@@ -536,6 +577,8 @@ class CallbackWatcher:
             self.tree.add_model_request(recording, message.id or "", node.tools, node.model)
             if requests:
                 builder.warn(_MODEL_ONLY)
+        if node.scope is None:
+            recording.said = _messages.text_of(message.content)
         node.tools = []  # the node is remembered, and the offered tools are large
         self.tree.finish(node, _states.message_answer(message))
 
@@ -604,13 +647,21 @@ class CallbackWatcher:
             step.executed.append(call)
 
     def _requested_calls(self, node: Node, name: str, arguments: Mapping[str, Any]) -> list[MessageCall]:
-        """Return the calls of models that a tool run may carry out: those nearest to it, the newest message first."""
+        """Return the calls of models that a tool run may carry out: those nearest to it, the newest message first.
+
+        A nearer model may have used the same id for another tool, so open calls of this name come first.
+        """
+        others: list[MessageCall] = []
         for messages in self._nearest_messages(node):
             newest_first = (call for message in reversed(messages) for call in message.calls)
             calls = [call for call in newest_first if call.may_be(node.call_id, name, arguments)]
-            if calls:  # an answered one has run, maybe elsewhere
-                return [call for call in calls if not call.is_answered] or calls
-        return []
+            calls = [
+                call for call in calls if not call.is_answered
+            ] or calls  # an answered one has run, maybe elsewhere
+            if any(call.request.name == name and call.is_open for call in calls):
+                return calls
+            others = others or calls
+        return others
 
     def tool_ended(self, output: object, run_id: UUID) -> None:
         """Note what a tool returned."""

@@ -26,6 +26,19 @@ from toolgrade.formats.messages.openai_responses import read_responses_answer
 _CLASS_NAME = re.compile(r"^(AI|Human|Tool|Function|System|Chat)Message(?:Chunk)?$")
 _TYPES = frozenset({"ai", "human", "tool", "function", "system", "chat", "remove", "developer"})
 _KIND_OF_ROLE = {"user": "human", "assistant": "ai", "tool": "tool", "system": "system"}
+_REFUSAL = re.compile(
+    r"""(?:Error:\s)?(?:The\s)?(?:
+        (?:user|human|person|operator|reviewer|policy|admin\w*)\b[^\n]{0,40}\b(?:reject|den(?:y|ied)|declin|refus)
+        | tool\scall\b[^\n]{0,100}\b(?:rejected|denied|declined|refused|blocked|not\sapproved|limit\sexceeded)\b
+        | execution\sstopped\sbefore\sthis\stool\scall\scould\srun
+    ) | .*\bthe\stool\s(?:call\s)?was\snot\s(?:executed|run)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""How middleware says that somebody refused a call: who did, or that the call was refused, or that nothing ran.
+
+So do `HumanInTheLoopMiddleware` ("User rejected the tool call for ..."), `ToolCallLimitMiddleware` ("Tool call limit
+exceeded."), `AutoModeMiddleware` ("The tool call ... was blocked"), and others like them.
+"""
 _USAGE = ("input_tokens", "output_tokens", "total_tokens")
 
 
@@ -165,4 +178,19 @@ def result_of(fields: Fields, path: str, notes: Notes) -> Answer:
     call_id, content = read_id(fields, "tool_call_id", path, notes), fields.get("content")
     item = read_responses_answer(content[0]) if isinstance(content, list) and len(content) == 1 else None
     content = output_or_absent(content) if item is None else item.content
-    return Answer(call_id, text_of(fields.get("name")), content, failed=fields.get("status") == "error")
+    failed = fields.get("status") == "error"
+    approved = False if failed and is_refusal(content) else None
+    return Answer(call_id, text_of(fields.get("name")), content, failed=failed, approved=approved)
+
+
+def is_refusal(content: object) -> bool:
+    """Return whether the content of a failed `ToolMessage` is a text that a person or a limit refused the call.
+
+    Custom reasons of a person, which older versions of LangChain show alone, are not recognized.
+
+    Example:
+        >>> from toolgrade.formats import is_refusal
+        >>> is_refusal("User rejected the tool call for `pay`. The tool was not executed."), is_refusal("no such file")
+        (True, False)
+    """
+    return isinstance(content, str) and _REFUSAL.match(content) is not None
