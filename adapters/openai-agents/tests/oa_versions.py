@@ -50,7 +50,9 @@ FEATURES = {
     "custom": _feature("custom tools came later", (0, 14), attribute("agents", "CustomTool")),
     "shell": _feature("the shell tool came later", (0, 6), attribute("agents", "ShellTool")),
     "realtime": _feature(
-        "the package that sessions need is not installed", (0, 24), attribute("agents.realtime", "RealtimeSession")
+        "sessions of older releases report texts and usage in other events",
+        (0, 24),
+        attribute("agents.realtime.model_events", "RealtimeModelOutputTextDeltaEvent"),
     ),
     "sandbox": _feature("sandboxes came later", (0, 14), attribute("agents.sandbox", "SandboxAgent")),
     "timeout": _feature("tools with a timeout came later", (0, 14), parameter("agents", "function_tool", "timeout")),
