@@ -440,10 +440,10 @@ def _value_of_key(text: str, start: int, end: int) -> re.Match[str] | None:
     head = _SIGN.match(text, end)
     if head is None:
         return None
-    before, at, sign = text[start - 1 : start] if start else "", head.end(), head["sign"].strip()
+    before, at, sign = text[max(start - 1, 0) : start], head.end(), head["sign"].strip()
     if head["quote"]:
-        return _VALUE.match(text, at) if sign and before in ("'", '"') else None
-    if before in ("?", "&") and text[end:at] == "=":
+        return _VALUE.match(text, at) if sign and before in {"'", '"'} else None
+    if before in {"?", "&"} and text[end:at] == "=":
         return _PARAM_VALUE.match(text, at)
     value = _VALUE.match(text, at)
     if value is None or value.lastgroup == "open" or "(" in value[0]:
@@ -453,9 +453,14 @@ def _value_of_key(text: str, start: int, end: int) -> re.Match[str] | None:
         return value if text.startswith("--", start) and not value[0].startswith("-") else None
     if sign != ":" and (is_quoted or text[end:at] == sign):
         return value
+    return _value_of_line(text, start, value, at, sign)
+
+
+def _value_of_line(text: str, start: int, value: re.Match[str], at: int, sign: str) -> re.Match[str] | None:
+    """Return the value of an entry of YAML or INI, which has a line of its own."""
     if not _LINE_BEGINNING.search(text[max(0, start - 40) : start]):
         return None
-    return value if is_quoted or sign != ":" else _REST_OF_LINE.match(text, at)
+    return value if value.lastgroup != "bare" or sign != ":" else _REST_OF_LINE.match(text, at)
 
 
 def _hints(pattern: str) -> SchemaValidator | None:

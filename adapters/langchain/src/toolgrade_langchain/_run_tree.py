@@ -73,8 +73,8 @@ class CallbackRecording:
         declared: What is known of each offered tool, by name.
         has_question: The text of the user was given, or the run ended, so no other one counts.
         inputs: The first input that has a message of the user.
-        shown: The last messages of persons that its models were shown.
-        said: The last text of a model at the top level.
+        prompts: The last messages of persons that its models were shown.
+        last_text: The last text of a model at the top level.
         has_graph: A node of a LangGraph graph ran.
         interrupted: Control flow suspended the run.
         is_minor: Its root is a prompt, a parser or a retriever, worth keeping only if a tool was called.
@@ -105,8 +105,8 @@ class CallbackRecording:
     declared: dict[str, ToolSpec] = field(default_factory=dict)
     has_question: bool = False
     inputs: object = None
-    shown: list[object] = field(default_factory=list)
-    said: str | None = None
+    prompts: list[object] = field(default_factory=list)
+    last_text: str | None = None
     has_graph: bool = False
     interrupted: bool = False
     is_minor: bool = False
@@ -120,17 +120,17 @@ class CallbackRecording:
     model: str | None = None
     cached_run: Run | None = None
 
-    def ask(self, inputs: object = None, shown: object = None) -> None:
+    def ask(self, inputs: object = None, prompt: object = None) -> None:
         """Note an input, of which the first one with a question counts, or a message of a person that a model is shown.
 
         Both together are the question.
         """
-        if self.has_question or (shown is not None and shown in self.shown):
+        if self.has_question or (prompt is not None and prompt in self.prompts):
             return
-        if shown is None and _states.question_of(self.inputs) is None:
+        if prompt is None and _states.question_of(self.inputs) is None:
             self.inputs = inputs
-        self.shown += [] if shown is None else [shown]
-        add_question(self.builder, _states.question_of(self.inputs, self.shown))
+        self.prompts += [] if prompt is None else [prompt]
+        add_question(self.builder, _states.question_of(self.inputs, self.prompts))
 
     def describe(self, inputs: object, tags: Iterable[str], metadata: Mapping[str, Any]) -> None:
         """Note the beginning, the question, and the labels that the user gave the run; LangChain adds others."""

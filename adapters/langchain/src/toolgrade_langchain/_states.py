@@ -218,18 +218,18 @@ def calls_to_run(inputs: object) -> list[Mapping[str, Any]]:
 # The question and the answer
 
 
-def question_of(inputs: object, shown: Sequence[object] = ()) -> object:
+def question_of(inputs: object, prompts: Sequence[object] = ()) -> object:
     """Return the content of the user's message in the input of a run, a text or blocks; `None` without one.
 
     Args:
         inputs: The input.
-        shown: The last messages of persons that models of the run were shown. They decide which part of an input with
+        prompts: The last messages of persons that models of the run were shown. They decide which part of an input with
             names of its own is the user's message: it may be a history, or any text.
     """
     fields = None if is_command(inputs) else _fields_of(inputs)
     if fields is None:
         question = _last_question(command_update(inputs).get("messages") if is_command(inputs) else inputs)
-        return next(iter(shown), None) if question is None else question
+        return next(iter(prompts), None) if question is None else question
     for name in _INPUT_KEYS:
         if fields.get(name) and isinstance(fields[name], str):
             return fields[name]
@@ -240,19 +240,19 @@ def question_of(inputs: object, shown: Sequence[object] = ()) -> object:
     choices = [*texts, *lists] if messages is None else [messages, *texts]
     if len(choices) == 1:
         return choices[0]
-    for content in shown:
-        match = _shown_as(text_of(content), choices, texts)
+    for content in prompts:
+        match = _prompted_part(text_of(content), choices, texts)
         if match is not None:
             return match
-    return next(iter([*choices[:1], *shown] if messages is not None else [*shown, *lists]), None)
+    return next(iter([*choices[:1], *prompts] if messages is not None else [*prompts, *lists]), None)
 
 
-def _shown_as(shown: str, choices: Sequence[object], texts: Sequence[str]) -> object:
+def _prompted_part(prompt: str, choices: Sequence[object], texts: Sequence[str]) -> object:
     """Return the part of an input that a model is shown: alone or, of one text only, inside of another text."""
     for choice in choices:
-        if text_of(choice) == shown:
+        if text_of(choice) == prompt:
             return choice
-    inside = [text for text in texts if text in shown]
+    inside = [text for text in texts if text in prompt]
     return inside[0] if len(inside) == 1 else None
 
 
@@ -280,7 +280,7 @@ def answer_of(
     *,
     is_graph: bool,
     inputs: object = None,
-    said: str | None = None,
+    last_text: str | None = None,
     ids_before: Container[str | None] = (),
 ) -> str | None:
     """Return the final answer in the output of a run: structured output, else the last message, else a usual key.
@@ -289,7 +289,7 @@ def answer_of(
         output: The output.
         is_graph: It is the state of a graph, whose other fields are not part of the answer.
         inputs: The input, whose texts are not the answer if the output repeats them.
-        said: The last text of a model: it is the answer if the output has it.
+        last_text: The last text of a model: it is the answer if the output has it.
         ids_before: The ids of the messages that were there before the run.
     """
     if isinstance(output, str):
@@ -312,8 +312,8 @@ def answer_of(
         if name in texts:
             return texts[name]
     answers = [*texts.values(), *map(message_answer, newest)]
-    if said and said in answers:
-        return said
+    if last_text and last_text in answers:
+        return last_text
     if newest or len(texts) == 1:
         return answers[0 if len(texts) == 1 else -1]
     return None if is_graph or not fields or any(lists) else _json_text(fields)

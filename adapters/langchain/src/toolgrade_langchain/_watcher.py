@@ -213,7 +213,7 @@ class CallbackWatcher:
             outputs,
             is_graph=recording.has_graph,
             inputs=inputs,
-            said=recording.said,
+            last_text=recording.last_text,
             ids_before=recording.log.ids_before - {None},
         )
         self.tree.finish(node, answer, may_wait=may_wait)
@@ -536,7 +536,7 @@ class CallbackWatcher:
             recording.declare(specs)
         self._add_new_results(node, messages)
         if node.scope is None:
-            recording.ask(shown=_messages.question_in(messages))
+            recording.ask(prompt=_messages.question_in(messages))
 
     def _add_new_results(self, node: Node, messages: Sequence[BaseMessage]) -> None:
         """Note the results among the messages that a model is shown, of the calls of its own last message."""
@@ -578,7 +578,7 @@ class CallbackWatcher:
             if requests:
                 builder.warn(_MODEL_ONLY)
         if node.scope is None:
-            recording.said = _messages.text_of(message.content)
+            recording.last_text = _messages.text_of(message.content)
         node.tools = []  # the node is remembered, and the offered tools are large
         self.tree.finish(node, _states.message_answer(message))
 

@@ -65,9 +65,9 @@ class TurnWatcher(RunWatcher):
         parts = [_part_of(part) for part in content]
         if item_id not in self.questions or any(part.get("text", True) for part in parts):
             self.questions[item_id] = parts
-        said = [{"role": "user", "content": parts} for parts in self.questions.values()]
-        self.unheard = not any(part.get("text", True) for message in said for part in message["content"])
-        self.builder.started(_messages.question_of(said), parts=_messages.images_of_question(said))
+        messages = [{"role": "user", "content": parts} for parts in self.questions.values()]
+        self.unheard = not any(part.get("text", True) for message in messages for part in message["content"])
+        self.builder.started(_messages.question_of(messages), parts=_messages.images_of_question(messages))
 
     def begin(self) -> None:
         """Note that something begins, and the tools that the agents offer by now."""

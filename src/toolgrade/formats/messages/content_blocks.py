@@ -150,8 +150,8 @@ class _Reader:
 
     def result(self) -> ContentBlocks:
         """Return what all of them hold."""
-        shown = [part for part in self._parts if isinstance(part, str) or not _only_shows_tools(part)]
-        return ContentBlocks([*shown, *map(self._with_reasoning, self._remaining)], self._answers)
+        parts = [part for part in self._parts if isinstance(part, str) or not _only_shows_tools(part)]
+        return ContentBlocks([*parts, *map(self._with_reasoning, self._remaining)], self._answers)
 
 
 def _unwrapped(block: object) -> Fields:
