@@ -296,27 +296,32 @@ def answer_of(
         return output
     if isinstance(output, BaseModel) and not isinstance(output, BaseMessage) and not hasattr(output, "messages"):
         return _json_text(output)
-    fields = _fields_of(output) or {}
+    fields, earlier = _fields_of(output) or {}, _fields_of(inputs) or {}
     if fields.get("structured_response") is not None:
         return _json_text(fields["structured_response"])
-    earlier = _fields_of(inputs) or {}
     main = as_messages(fields.get("messages") if fields else output)
     lists = [main, *message_lists({name: value for name, value in fields.items() if name != "messages"})]
-    before = [as_messages(value) for value in earlier.values()]
-    newest = [items[-1] for items in lists if items and not any(_are_same(items, older) for older in before)]
-    newest = [message for message in newest if not isinstance(message, HumanMessage) and message.id not in ids_before]
+    newest = _new_messages(lists, [as_messages(value) for value in earlier.values()], ids_before)
     if main and main[-1:] == newest[:1]:
         return message_answer(main[-1])
     texts = {name: text for name, text in fields.items() if isinstance(text, str) and text != earlier.get(name)}
-    for name in _OUTPUT_KEYS:
-        if name in texts:
-            return texts[name]
+    usual = [texts[name] for name in _OUTPUT_KEYS if name in texts]
     answers = [*texts.values(), *map(message_answer, newest)]
+    if usual:
+        return usual[0]
     if last_text and last_text in answers:
         return last_text
     if newest or len(texts) == 1:
         return answers[0 if len(texts) == 1 else -1]
     return None if is_graph or not fields or any(lists) else _json_text(fields)
+
+
+def _new_messages(
+    lists: Sequence[Sequence[BaseMessage]], before: Sequence[Sequence[BaseMessage]], ids_before: Container[str | None]
+) -> list[BaseMessage]:
+    """Return the last message of each list that ends otherwise than it began, if no person said it."""
+    newest = [items[-1] for items in lists if items and not any(_are_same(items, older) for older in before)]
+    return [message for message in newest if not isinstance(message, HumanMessage) and message.id not in ids_before]
 
 
 def _are_same(messages: Sequence[BaseMessage], earlier: Sequence[BaseMessage]) -> bool:

@@ -133,31 +133,38 @@ class _Log:
                 self._turn_begins = True
 
     def _read_response(self, lines: list[_Line], agent: str | None) -> _Messages:
-        path, message = lines[0].path, lines[-1].message
-        is_of_model = message.get("model") != "<synthetic>"  # written by Claude Code
+        path = lines[0].path
+        is_of_model = lines[-1].message.get("model") != "<synthetic>"  # written by Claude Code
         is_error = lines[0].fields.get("isApiErrorMessage") or lines[0].fields.get("error")
         if agent is None and (is_of_model or is_error):
-            if self._command is not None:
-                yield self._command
-            elif self._turn_begins and not self._has_texts:  # the SDK does not repeat what the user said
-                yield path, UserInput("")
-            self._command, self._turn_begins = None, False
-        if not is_of_model:
-            if is_error:
-                yield path, ModelUse(None, end=(RunStatus.ERROR, lines[0].text))
-            return
+            yield from self._begin_turn(path)
+        if is_of_model:
+            yield from self._read_model(lines, agent)
+        elif is_error:
+            yield path, ModelUse(None, end=(RunStatus.ERROR, lines[0].text))
+
+    def _begin_turn(self, path: str) -> _Messages:
+        """Yield the command that the agent answers, or an empty text: the SDK does not repeat what the user said."""
+        if self._command is not None:
+            yield self._command
+        elif self._turn_begins and not self._has_texts:
+            yield path, UserInput("")
+        self._command, self._turn_begins = None, False
+
+    def _read_model(self, lines: list[_Line], agent: str | None) -> _Messages:
+        path, message = lines[0].path, lines[-1].message
         usage = {} if self._results else token_counts(message)  # results have those of all responses
         for place, one in read_assistant([entry for line in lines for entry in line.entries], path, self._notes):
-            if isinstance(one, ModelMessage):
-                calls = [part for part in one.parts if isinstance(part, Request)]
-                for call in calls:
-                    call.caller = agent or call.caller
-                if calls or agent is None:
-                    yield place, ModelMessage(calls if agent else one.parts, None, text_of(message.get("model")), usage)
-                for call in calls:
-                    yield from self.read(call.id) if call.id else ()
-            else:
+            if not isinstance(one, ModelMessage):
                 yield place, one
+                continue
+            calls = [part for part in one.parts if isinstance(part, Request)]
+            for call in calls:
+                call.caller = agent or call.caller
+            if calls or agent is None:
+                yield place, ModelMessage(calls if agent else one.parts, None, text_of(message.get("model")), usage)
+            for call in calls:
+                yield from self.read(call.id) if call.id else ()
 
     def _read_user(self, line: _Line, agent: str | None) -> _Messages:
         if agent is None and line.text:
