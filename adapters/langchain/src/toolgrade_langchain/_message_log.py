@@ -226,15 +226,11 @@ class MessageLog:
             is_near = self.is_resumed or bool(entries[earlier].around & place.around)
             is_new = all((ids, is_newest, not message.id, not removed, is_near, entries[earlier] not in inside))
             return None if is_new else entries[earlier]
-        replaced = [*inside, *(self.entry_of(AIMessage("", id=item.id), place) for item in removed)]
-        all_removed = any(item.id == _REMOVE_ALL for item in removed)
-        names = [name for _, name, _ in calls_of(message)]
-        for entry in reversed(self.messages.get(place.branch.scope, ())):
-            # A message that replaces another one has calls of its ids or names, of which none was executed or answered.
-            is_like = ids & entry.ids() or (names and names == [call.request.name for call in entry.calls])
-            if is_like and (all_removed or entry in replaced) and all(call.is_open for call in entry.calls):
-                return entry
-        return None
+        removed_entries = [self.entry_of(AIMessage("", id=item.id), place) for item in removed]
+        may_be_any = any(item.id == _REMOVE_ALL for item in removed)
+        entries = list(reversed(self.messages.get(place.branch.scope, ())))
+        replaced = [entry for entry in entries if may_be_any or entry in inside or entry in removed_entries]
+        return next((entry for entry in replaced if _is_replaced(entry, message)), None)
 
     def add_state(self, messages: Iterable[BaseMessage], place: Surroundings) -> None:
         """Note that messages are part of the state of the graph at the top level."""
@@ -273,6 +269,14 @@ class MessageLog:
         if not may_resume:
             self._by_value.clear()
             self.ids_before.clear()
+
+
+def _is_replaced(entry: LoggedMessage, message: AIMessage) -> bool:
+    """Return whether a message has the ids or the names of the calls of an entry, none of which ran or was answered."""
+    calls = calls_of(message)
+    ids, names = {call_id for call_id, _, _ in calls if call_id is not None}, [name for _, name, _ in calls]
+    is_like = ids & entry.ids() or (names and names == [call.request.name for call in entry.calls])
+    return bool(is_like) and all(call.is_open for call in entry.calls)
 
 
 class Repetitions:

@@ -120,13 +120,20 @@ def sum_of(first: Any, second: Any, key: str = "") -> Any:  # noqa: ANN401 - JSO
         return {name: sum_of(first.get(name), second.get(name), name) for name in {**first, **second}}
     if type(first) is type(second) and ((key in _GROWING_TEXTS and type(first) is str) or key.endswith("_tokens")):
         return first + second
-    if not isinstance(first, list) and not isinstance(second, list):
-        return first if key == "type" else second
-    total = [*parts_of(first)]
-    for entry in parts_of(second):
+    if isinstance(first, list) or isinstance(second, list):
+        return _sum_of_lists(parts_of(first), parts_of(second))
+    return first if key == "type" else second
+
+
+def _sum_of_lists(first: list[object], second: list[object]) -> list[object]:
+    total = [*first]
+    for entry in second:
         piece = object_of(entry)
-        place = next((n for n, one in enumerate(total) if _continues(piece, object_of(one))), len(total))
-        total[place:] = [sum_of(total[place], piece), *total[place + 1 :]] if place < len(total) else [entry]
+        place = next((n for n, one in enumerate(total) if _continues(piece, object_of(one))), None)
+        if place is None:
+            total.append(entry)
+        else:
+            total[place] = sum_of(total[place], piece)
     return total
 
 
