@@ -244,6 +244,14 @@ def test_hand_off_is_not_a_call_by_code() -> None:
         assert run.conversation_id is None
 
 
+def test_transfers_of_googles_kit_are_handoffs() -> None:
+    """As in its sessions: the call of `transfer_to_agent` is none of the called tools."""
+    (run,) = traces_in("adk-1-handoff").runs
+
+    assert [call.name for call in run.tools_called] == ["add"]
+    assert [handoff.from_agent for handoff in run.handoffs] == ["boss"]
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -243,7 +243,7 @@ def _validate_requests(ledger: CallLedger, handoff_names: frozenset[str], notes:
         if isinstance(request.arguments, str):
             reason = f"({request.error}); they count as {{}}"
             notes.warn(call.source, f"the arguments of {name!r} are not a JSON object {reason}")
-        is_handoff = call.handoff_to is not None or name in handoff_names
+        is_handoff = request.handoff or call.handoff_to is not None or name in handoff_names
         call.request = replace(request, name=name, handoff=is_handoff)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from toolgrade._internal.message_content import object_of
 from toolgrade.formats.messages.field_readers import list_of
+from toolgrade.formats.messages.google_adk import TRANSFER
 from toolgrade.formats.traces.span_tree import Span
 from toolgrade.formats.traces.tracers.tracer import Attributes, Tracer
 from toolgrade.formats.traces.values import json_object
@@ -38,6 +39,13 @@ def _complete_tool(span: Span) -> None:
     span.tool_run.has_own_id = str(span.tool_run.call_id).startswith("adk-")
 
 
+def _complete(span: Span) -> None:
+    """Mark requests to transfer the conversation to another agent, which are hand-offs."""
+    if any(key.startswith("gcp.vertex.agent.") for key in span.attributes):
+        for request in (request for message in span.reply_messages for request in message.requests):
+            request.handoff = request.name == TRANSFER
+
+
 GOOGLE_ADK = Tracer(
     names={
         "gen_ai.conversation.id": ("gcp.vertex.agent.session_id",),
@@ -49,5 +57,6 @@ GOOGLE_ADK = Tracer(
     marks={"model": ("gcp.vertex.agent.llm_request",)},
     translate=_translate,
     offered=_offered,
+    complete=_complete,
     complete_tool=_complete_tool,
 )
