@@ -447,7 +447,15 @@ GROUPS: dict[str, dict[str, Door]] = {
     "recording": {
         "recorder": Door(recording.write, recording.check_recorder),
         "builder": Door(recording.write, recording.check_builder),
-        **({"callbacks": Door(recording.write, recording.check_callbacks)} if find_spec("toolgrade_langchain") else {}),
+        **{
+            name: Door(recording.write, check)
+            for name, package, check in (
+                ("callbacks", "toolgrade_langchain", recording.check_callbacks),
+                ("agents", "toolgrade_openai_agents", recording.check_agents_sdk),
+                ("spans", "toolgrade_llama_index", recording.check_spans),
+            )
+            if find_spec(package)
+        },
     },
     "redaction": {"redaction": Door(secrets_planted.write, secrets_planted.check)},
 }

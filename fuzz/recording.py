@@ -5,9 +5,12 @@ An input is the seed of its events, since the objects in them cannot be written 
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import random
 import tempfile
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -176,3 +179,101 @@ def check_callbacks(data: bytes) -> None:
         chance.choice(ways)()
     for run in recorder.runs:
         run.to_json()
+
+
+def check_agents_sdk(data: bytes) -> None:
+    """Check that the recorder of OpenAI Agents changes nothing for the agent, whatever models and tools return."""
+    played = [asyncio.run(_play_agent(random.Random(data), is_recorded=is_recorded)) for is_recorded in (False, True)]
+    assert played[0] == played[1], f"the agent ended with {played[0]}, and with {played[1]} while it was recorded"
+
+
+async def _play_agent(chance: random.Random, *, is_recorded: bool) -> str:
+    """Return how an agent ends: the type of its answer, or its error."""
+    import agents  # noqa: PLC0415 - fuzzing without adapters
+    from agents import items as agents_items  # noqa: PLC0415 - as above
+    from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage  # noqa: PLC0415 - as above
+
+    from toolgrade_openai_agents import record as record_agents  # noqa: PLC0415 - as above
+
+    def value(*usual: object) -> Any:
+        return any_value(chance) if chance.random() < 0.15 else chance.choice(usual)
+
+    class Model(agents.Model):
+        async def get_response(self, *_args: Any, **_kwargs: Any) -> agents_items.ModelResponse:
+            call = ResponseFunctionToolCall.model_construct(
+                name=value("f", "g"), arguments=value("{}", '{"x": 1}', "{"), call_id=value("c1"), type="function_call"
+            )
+            text = {"type": "output_text", "text": value("done"), "annotations": []}
+            message = ResponseOutputMessage.model_construct(
+                id="m", type="message", role="assistant", status="completed", content=[value(text)]
+            )
+            output: list[Any] = [call] if chance.random() < 0.6 else [message]
+            return agents_items.ModelResponse(output=value(output), usage=agents.Usage(), response_id=value(None, "r1"))
+
+        def stream_response(self, *_args: Any, **_kwargs: Any) -> Any:
+            raise NotImplementedError
+
+    async def invoke(_context: object, _arguments: str) -> Any:
+        return value("x")
+
+    tool = agents.FunctionTool("f", "", {"type": "object", "properties": {}}, invoke, strict_json_schema=False)
+    agent = agents.Agent(name="a", model=Model(), tools=[tool])
+    options = agents.RunConfig(tracing_disabled=True)
+    with record_agents() if is_recorded else nullcontext() as recorder:
+        try:
+            result = await agents.Runner.run(agent, "go", max_turns=4, run_config=options)
+            ending = type(result.final_output).__name__
+        except Exception as error:  # noqa: BLE001 - the framework may refuse a value, recorded or not
+            ending = f"{type(error).__name__}"
+    if recorder is not None:
+        for run in recorder.runs:
+            run.to_json()
+    return ending
+
+
+def check_spans(data: bytes) -> None:
+    """Check that the recorder of LlamaIndex takes any spans and events."""
+    from llama_index.core.base.llms.types import ChatMessage, ChatResponse  # noqa: PLC0415 - as above
+    from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]  # noqa: PLC0415
+    from llama_index.core.instrumentation.events import agent, exception, llm  # noqa: PLC0415 - as above
+    from llama_index.core.tools import FunctionTool, ToolOutput  # noqa: PLC0415 - as above
+
+    from toolgrade_llama_index import record as record_workflows  # noqa: PLC0415 - as above
+
+    chance = random.Random(data)
+
+    def value(*usual: object) -> Any:
+        return any_value(chance) if chance.random() < 0.25 else chance.choice(usual)
+
+    def f(x: int = 1, ctx: object = None, ev: object = None) -> int:  # noqa: ARG001 - arguments to bind
+        return x
+
+    tool, dispatcher = FunctionTool.from_defaults(f), get_dispatcher()
+    names = ("Workflow.run", "FunctionTool.acall", "FunctionTool.call", "LLM.achat", "AgentWorkflow.call_tool")
+    ids = [f"{chance.choice(names)}-{number}" for number in range(4)]
+    bound = inspect.signature(f).bind(1)
+    reply = ChatResponse(message=ChatMessage("x", additional_kwargs={"tool_calls": [value({})]}))
+    call = {"tool_name": value("f"), "tool_kwargs": value({}), "tool_id": value("c1"), "ev": value(None)}
+    events: list[Any] = [
+        llm.LLMChatStartEvent.model_construct(messages=value([]), additional_kwargs=value({}), model_dict=value({})),
+        llm.LLMChatEndEvent.model_construct(messages=value([]), response=value(reply, None)),
+        agent.AgentToolCallEvent.model_construct(arguments=value("{}"), tool=value(tool.metadata)),
+        exception.ExceptionEvent.model_construct(exception=value(ValueError("x"))),
+        ToolOutput(tool_name="f", content="1", raw_input=call, raw_output=value(1)),
+    ]
+    with record_workflows() as recorder:
+        for _ in range(chance.randint(1, 14)):
+            span, parent = chance.choice(ids), chance.choice((None, *ids))
+            match chance.randrange(4):
+                case 0 | 1:
+                    dispatcher.span_enter(
+                        span, bound, instance=value(tool, None), parent_id=parent, tags=value({}, None)
+                    )
+                case 2:
+                    dispatcher.span_exit(span, bound, instance=value(tool, None), result=value(events[4], reply, 1))
+                case _:
+                    event = chance.choice(events[:4])
+                    object.__setattr__(event, "span_id", span)
+                    dispatcher.event(event)
+        for run in recorder.runs:
+            run.to_json()
