@@ -378,12 +378,12 @@ class RunBuilder:
         for index, request in enumerate(requests, len(outer.children) if goes_on else 0):
             if not isinstance(request, Request):
                 continue
-            if _is_tool_search(request):
-                continue
             if id(request) in self._by_request:
                 self.warn(f"the same Request object of {request.name!r} was recorded twice; each call needs its own")
                 request = replace(request)  # noqa: PLW2901 - as above
             self._check_request(request)
+            if _is_tool_search(request):
+                continue
             # An approval and the call that it allows are one call, which stands where the call stands.
             if request.replaces:
                 self._withdraw(request.replaces, outer)
