@@ -39,14 +39,28 @@ AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 DEFAULT_KEYS: Final = frozenset(
     {
-        *("*password", "*passwd", "*passphrase", "pwd", "*_pwd", "*secret", "*secrets", "*credential", "*credentials"),
+        *(
+            "*password",
+            "*passwd",
+            "*passphrase",
+            "*passcode",
+            "*_pass",
+            "*_pwd",
+            "*secret",
+            "*secrets",
+            "*secret_value",
+        ),
+        *("*password_confirmation", "*secret_string", "*secret_key_base", "*credential", "*credentials", "jwt"),
         *("*api_key", "*secret_key", "*private_key", "*access_key", "*access_key_id", "*account_key", "*signing_key"),
-        *("*encryption_key", "*ssh_key", "*master_key", "*session_key", "*consumer_key", "*license_key", "*passcode"),
-        *("*token", "jwt", "*connection_string", "*security_code", "*credit_card", "*card_number", "*cvv", "*cvc"),
-        *("authorization", "proxy_authorization", "*cookie", "*cookies"),
+        *("*encryption_key", "*ssh_key", "*master_key", "*session_key", "*consumer_key", "*license_key", "*auth_key"),
+        *("*app_key", "*application_key", "*deploy_key", "*hmac_key", "*tls_key", "*storage_key", "*subscription_key"),
+        *("*openai_key", "*anthropic_key", "*stripe_key", "*token", "*access_tokens", "*api_tokens", "*auth_tokens"),
+        *("*connection_string", "*recovery_code", "*seed_phrase", "*security_code", "*credit_card", "*card_number"),
+        *("*card_no", "*cc_number", "*cvv", "*cvv2", "*cvc", "*cvc2", "authorization", "proxy_authorization"),
+        *("*cookie", "*cookies"),
     }
 )
-"""Names of keys whose value is redacted; `*` stands for anything before the rest of the name."""
+"""Names of keys whose value is redacted; `*` stands for any beginning, and `*_` for whole words or nothing."""
 
 _POSITIONS: Final = (
     r".*(?:page|next|prev|previous|continuation|continue|sync|cursor|start|stop|end|max|min|first|last"
@@ -66,36 +80,51 @@ _FORMS: Final = (
     # match: they have neither 20 letters or digits in a row, nor a digit or capital among the first 25 characters.
     r"sk-(?:[A-Za-z0-9]{20}|(?=[a-z_-]{0,24}[A-Z0-9])[\w-]{20})[\w-]*"
     r"|(?:xai|pplx|nvapi|tvly|fw|gsk|pcsk|r8|hf|npm|lin_api|figd|ntn|dckr_pat|sbp|sb_secret|rubygems)[-_][\w-]{20,}"
-    r"|(?:gh[pousr]_|github_pat_|gl[a-z]{2,4}t?-|glsa_|glc_|do[opr]_v1_|ph[cx]_|lsv2_[ps][tk]_)[\w-]{20,}"
-    r"|(?:GOCSPX-|AIza|ya29\.|1//0|hv[bsr]\.|pypi-AgE|ATATT3|PMAK-|NRAK-|pul-|dp\.[a-z]{2,5}\.)[\w+/=-]{20,}"
-    r"|(?:sntry[su]_|sq0[a-z]{3}-|ABSK|AGE-SECRET-KEY-1|LTAI|ops_eyJ)[\w+/=-]{20,}"
+    r"|(?:sk|e2b|jina|csk|nfp|bkua|sq[apu]|HRKU|CCIPAT|xkeysib|tskey|fo1|pat-[a-z]{2}[0-9]|pscale_[a-z]+)[-_][\w-]{30,}"
+    r"|(?:gh[pousr]_|github_pat_|glsa_|glc_|do[opr]_v1_|ph[cx]_|lsv2_[ps][tk]_)[\w-]{20,}|gl[a-z]{2,4}t?-[\w.-]{20,}"
+    r"|(?:GOCSPX-|AIza|ya29\.|1//0|hv[bsr]\.|pypi-AgE|AT(?:ATT3|CTT3|BB)|PMAK-|NRAK-|pul-|dp\.[a-z]{2,5}\.|LTAI)[\w+/=-]{20,}"
+    r"|(?:sntry[su]_|sq0[a-z]{3}-|ABSK|AGE-SECRET-KEY-1|ops_eyJ|EAA[A-Z]|fc-|re_)[\w+/=-]{30,}"
     r"|(?:xox[a-z]|xapp|xoxe\.xox[bp])-[A-Za-z0-9-]{10,}"  # Slack
     r"|(?:[rs]k_(?:live|test)|whsec)_[A-Za-z0-9]{10,}"  # Stripe
     r"|A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16}(?![A-Za-z0-9])"  # AWS
     r"|dapi[0-9a-f]{32}|shp(?:at|ca|pa|ss)_[0-9A-Fa-f]{32}"  # Databricks, Shopify
     r"|SG\.[\w-]{16,}\.[\w-]{16,}|(?:SK|AC|key-)[0-9a-f]{32}(?![A-Za-z0-9])"  # SendGrid, Twilio, Mailgun
-    r"|[0-9]{8,10}:AA[\w-]{33}(?![\w-])|[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27,}"  # Telegram, Discord
-    r"|[\w~.]{3}[0-9]Q~[\w~.-]{31,34}|secret_[A-Za-z0-9]{43}"  # Entra ID, Notion
+    r"|(?:bot)?[0-9]{8,10}:AA[\w-]{33}(?![\w-])|[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27,}"  # Telegram, Discord
+    r"|[\w~.]{3}[0-9]Q~[\w~.-]{31,34}|secret_[A-Za-z0-9]{43}|[0-9a-f]{32}-us[0-9]{1,2}"  # Entra ID, Notion, Mailchimp
+    r"|[A-Za-z0-9]{14}\.atlasv1\.[\w-]{40,}|pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"  # Terraform, Airtable
 )
 # What may be before the secret, and the secret; in a text that is JSON text of JSON text, slashes may be escaped.
+_REFERENCE = r"(?![$<{%])"
+"""What a secret does not begin with: `$TOKEN`, `<your token>` and `{token}` stand for one."""
 _SHAPES: Final[dict[re.Pattern[str], str]] = {
     re.compile(shape, re.ASCII): hint
     for shape, hint in (
         # The wide ones come first, so that no other takes a part of what they would have hidden.
-        (r"://[^\s/?#@:]*:(?P<secret>[^\s/?#@]+)@", r":\\*/\\*/[^\s/?#@:]*:[^\s/?#@]+@"),  # the password in a URL
+        (  # the password in a URL
+            rf"://[^\s/?#@:]*:{_REFERENCE}(?P<secret>[^\s/?#]+)@",
+            r":\\*/\\*/[^\s/?#@:]*:[^\s/?#]+@",
+        ),
         (
             r"(?:hooks\.slack\.com/services|discord(?:app)?\.com/api/webhooks)/(?P<secret>[\w/-]{20,})",
             r"hooks\.slack\.com|api\S{1,8}webhooks",
         ),
+        (r"[?&](?:sig|X-Amz-Signature|X-Amz-Security-Token)=(?P<secret>[\w%+/=-]{16,})", r"(?:sig|-Signature|-Token)="),
         (
-            _WORD + r"(?i:authorization:\s{0,8}(?:basic|bearer|digest|token|apikey)\s{1,8})(?P<secret>[^\s\"',;]+)",
-            r"(?i:authorization:)",
+            _WORD + r"(?i:authorization[:=]\s{0,8}(?:basic|bearer|digest|token|api-?key|negotiate|key)\s{1,8})"
+            rf"{_REFERENCE}(?P<secret>[^\s\"',;]+)",
+            r"(?i:authorization[:=])",
         ),
-        (_WORD + r"(?i:cookie:)[ \t]{0,8}(?P<secret>[^\s\"'][^\r\n\"']*)", r"(?i:cookie:)"),
+        (_WORD + r"(?i:cookie:)[ \t]{0,8}(?P<secret>[^\s\"'=]{1,128}=[^\r\n\"']*)", r"(?i:cookie:)"),
         (
-            r"\bcurl[ \t](?:[^\r\n]{0,400}[ \t])?(?:-u|--user)[ \t=]{0,8}[\"']?[^\s:\"']{1,64}:(?P<secret>[^\s\"']+)",
+            (
+                r"\bcurl[ \t](?:[^\r\n]{0,400}[ \t])?(?:-u|--user)[ \t=]{0,8}[\"']?[^\s:\"']{1,64}:"
+                r"(?!//)(?P<secret>[^\s\"']+)"
+            ),
             r"curl\s",
         ),
+        (r"\b(?:mysql\w*|mariadb)[ \t](?:[^\r\n]{0,400}[ \t])?-p(?P<secret>[^\s\"']+)", r"mysql|mariadb"),
+        (r"\bsshpass[ \t]+-p[ \t]*[\"']?(?P<secret>[^\s\"']+)", r"sshpass"),
+        (r"(?i:identified[ \t]+by)[ \t]+['\"](?P<secret>[^'\"]+)", r"(?i:identified)"),
         (_PEM, r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY"),
         (
             _WORD + r"(?i:bearer)\s{1,8}(?P<secret>(?=[A-Za-z._~+/=-]{0,40}\d)[\w.~+/=-]{8,}|[\w.~+/=-]{20,})",
@@ -116,24 +145,33 @@ Each runs in linear time. Two rules for a new shape ensure this:
 """
 
 # Between a key and its value in a text that is not JSON, such as a log, a file of settings or a command line.
-_SIGN = re.compile(r"""(?P<quote>\\{0,15}["'])?(?P<sign>\s{0,16}(?:=>|:=|=|:)|(?=[ \t]))(?P<space>[ \t]{0,16})""")
+_SIGN = re.compile(r"""(?P<quote>\\{0,15}["'])?\]?(?P<sign>\s{0,16}(?:=>|:=|=|:)|(?=[ \t]))(?P<space>[ \t]{0,16})""")
 _KEY_LETTERS: Final = string.ascii_letters + string.digits + "_.-"
 _LONGEST_KEY: Final = 64
 _MOST_ANSWERS: Final = 4096
 # Where an entry of YAML or INI begins, also as a header in quotes, or in a text with escaped line ends.
-_LINE_BEGINNING = re.compile(r"""(?:\A|[\r\n"']|\\n)[ \t]*(?:- )?(?:export |set )?\Z""")
-_REST_OF_LINE = re.compile(r"""(?P<bare>(?![\[{(<$%*]|[A-Za-z]*(?:[\s"']|\Z))[^\s"'\\]+)(?=[ \t]*(?:[\r\n"'\\]|\Z))""")
+_ENTRY = re.compile(r"""(?:\A|[\r\n"'{,]|\\n|-H|--header=?)[ \t]*(?:- )?(?:export |set )?\Z""")
+_COMMAND = re.compile(r"(?:\bsetx|\bENV|\blogin[ \t]+\S+)[ \t]+\Z")
+_ENTRY_VALUE = re.compile(
+    r"""[|>][+-]?[ \t]*\r?\n[ \t]+(?P<block>\S[^\r\n]*(?:\r?\n[ \t]+[^\r\n]+)*)
+    |\r?\n[ \t]+(?P<below>[^\s:]+)(?=[ \t]*(?:[\r\n]|\Z))
+    |(?P<bare>(?![A-Za-z]*(?:[\s"',;}]|\Z))[^\s"'\\,}]+)(?=[ \t]*(?:[\r\n"'\\,}]|\Z|[ ]\#))""",
+    re.VERBOSE,
+)
+_ENV_VALUE = re.compile(r"""(?P<bare>[^\s"'\\]+)""")
 _PARAM_VALUE = re.compile(r"""(?P<bare>[^&#\s"'<>\\]+)""")
+_XML_VALUE = re.compile(r">(?P<bare>[^<]+)(?=</)")
 _VALUE = re.compile(
     r"""\\{1,15}["'](?P<escaped>[^"'\\]*)
-    |"(?P<double>[^"\\]*(?:\\.[^"\\]*)*)
-    |'(?P<single>[^'\\]*(?:\\.[^'\\]*)*)
+    |\(?\s{0,8}[bBfFrRuU]{0,2}(?:"(?P<double>[^"\\]*(?:\\.[^"\\]*)*)|'(?P<single>[^'\\]*(?:\\.[^'\\]*)*))
     |(?P<open>[\[{](?!\s*[\]}]).*)  # the end of a list or object in broken text is unknown: the rest is redacted
     |(?P<bare>(?![\[{(<$%*])[^\s,;&}\])"'\\]+)""",
     re.VERBOSE | re.DOTALL,
 )
+_CODE = re.compile(r"[A-Za-z_][\w.]*[(\[]|\$|\{.*\}\Z|<.*>\Z|%[(sd]", re.DOTALL)
+"""What stands for a secret: a call, a variable, a placeholder."""
 # Values that stay under a secret key in a text that is not JSON, since they hold nothing.
-_HARMLESS_VALUES = frozenset({"null", "true", "false", "none", "", REDACTED.lower()})
+_HARMLESS_VALUES = frozenset({"null", "true", "false", "none", "", "basic", "bearer", "digest", REDACTED.lower()})
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _NEVER = r"[^\s\S]"
 _MAYBE_JSON = re.compile(r"\s*[\[{\"]")
@@ -338,9 +376,13 @@ class Redactor:
             first, end = value.span(kind)
             if text.startswith(REDACTED, first):
                 done = first + len(REDACTED)
-            elif text[first:end].lower() not in _HARMLESS_VALUES:
+            elif kind == "open" or not self._stands_for_secret(text[first:end]):
                 done = end
                 yield first, end
+
+    def _stands_for_secret(self, value: str) -> bool:
+        """Return whether a value holds nothing, or is code or a placeholder."""
+        return value.lower() in _HARMLESS_VALUES or _CODE.match(value) is not None or self._is_secret(value)
 
     def _redact_shapes(self, text: str) -> str:
         if not _matches(_hints_of_shapes(self._shapes), text):
@@ -407,14 +449,15 @@ class _Names:
     def __init__(self, keys: frozenset[str]) -> None:
         names = {key: _spellings(key.lstrip("*")) for key in sorted(keys)}
         anywhere = "|".join(names.values()) or _NEVER
-        whole = [".*" * key.startswith("*") + name for key, name in names.items() if key != "*token"]
+        whole = [_beginning(key) + name for key, name in names.items() if key != "*token"]
         if "*token" in names:
             whole.append(rf"(?!{_POSITIONS}\Z).*token")
         self._whole = re.compile("|".join(whole) or _NEVER, re.IGNORECASE | re.DOTALL)
         self._answers: dict[str, bool] = {}
         self.ends = re.compile(rf"(?:{anywhere})(?![A-Za-z0-9_.-])", re.IGNORECASE)
-        gap = r"""(?:[\\"']|u002[27]){0,32}[ \t\n\r]{0,16}[:=]"""
-        self.hints = _hints(rf"(?i-u:(?:{anywhere}){gap}|--[!-~]{{0,64}}(?:{anywhere}))")
+        gap = r"""(?:[\\"'\]]|u002[27]){0,32}[ \t\n\r]{0,16}[:=>]"""
+        command = r"(?:--[!-~]{0,64}|setx[ \t]|ENV[ \t]|login[ \t])"
+        self.hints = _hints(rf"(?i-u:(?:{anywhere}){gap}|{command})")
 
     def include(self, key: str) -> bool:
         """Return whether a key is secret; the same keys occur again and again."""
@@ -429,6 +472,13 @@ class _Names:
 _names = lru_cache(maxsize=16)(_Names)
 
 
+def _beginning(key: str) -> str:
+    """Return what may be before the rest of a name."""
+    if key.startswith("*_"):
+        return r"(?:.*[\s_.-])?"
+    return ".*" if key.startswith("*") else ""
+
+
 def _spellings(key: str) -> str:
     """Return an expression of a name in all its spellings."""
     words = re.split(r"[\s_.-]+|(?<=[a-z0-9])(?=[A-Z])", key)
@@ -437,30 +487,35 @@ def _spellings(key: str) -> str:
 
 def _value_of_key(text: str, start: int, end: int) -> re.Match[str] | None:
     """Return the value of the key at this place of a text, `None` if nothing is assigned to it there."""
+    before = text[max(start - 40, 0) : start]
+    if before.endswith("<"):
+        return _XML_VALUE.match(text, end)
     head = _SIGN.match(text, end)
     if head is None:
         return None
-    before, at, sign = text[max(start - 1, 0) : start], head.end(), head["sign"].strip()
+    at, sign = head.end(), head["sign"].strip()
     if head["quote"]:
-        return _VALUE.match(text, at) if sign and before in {"'", '"'} else None
-    if before in {"?", "&"} and text[end:at] == "=":
+        return _VALUE.match(text, at) if sign and before.endswith(("'", '"')) else None
+    if sign == "=" and text[end:at] == "=" and before.endswith(("?", "&")):
         return _PARAM_VALUE.match(text, at)
+    return _value_of_name(text, text[start:end], at, sign, before, is_close=text[end:at] == sign)
+
+
+def _value_of_name(text: str, key: str, at: int, sign: str, before: str, *, is_close: bool) -> re.Match[str] | None:
+    """Return the value of a key without quotes, which begins after its sign; `is_close` if no space is around that."""
     value = _VALUE.match(text, at)
-    if value is None or value.lastgroup == "open" or "(" in value[0]:
+    if value is not None and value.lastgroup == "open":
         return None
-    is_quoted = value.lastgroup != "bare"
+    is_quoted = value is not None and value.lastgroup != "bare"
     if not sign:  # an option of a command
-        return value if text.startswith("--", start) and not value[0].startswith("-") else None
-    if sign != ":" and (is_quoted or text[end:at] == sign):
-        return value
-    return _value_of_line(text, start, value, at, sign)
-
-
-def _value_of_line(text: str, start: int, value: re.Match[str], at: int, sign: str) -> re.Match[str] | None:
-    """Return the value of an entry of YAML or INI, which has a line of its own."""
-    if not _LINE_BEGINNING.search(text[max(0, start - 40) : start]):
-        return None
-    return value if value.lastgroup != "bare" or sign != ":" else _REST_OF_LINE.match(text, at)
+        is_option = key.startswith("--") and value is not None and not value[0].startswith("-")
+        return value if is_option or is_quoted or _COMMAND.search(before) else None
+    is_entry = _ENTRY.search(before) is not None
+    if sign == ":" and not is_quoted:
+        return _ENTRY_VALUE.match(text, at) if is_entry else None
+    if is_close and is_entry and not is_quoted and key.isupper():
+        return _ENV_VALUE.match(text, at)
+    return value if is_quoted or is_close or is_entry else None
 
 
 def _hints(pattern: str) -> SchemaValidator | None:
