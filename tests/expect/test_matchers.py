@@ -453,6 +453,7 @@ def test_call_is_forbidden_only_if_its_arguments_are_visible() -> None:
         (lambda: DateEqual("tomorrow"), "DateEqual needs a date or a time"),
         (lambda: Predicate("x"), "Predicate needs a function"),  # type: ignore[arg-type]
         (lambda: Schema({"type": "nonsense"}), "Schema needs a valid JSON Schema"),
+        (lambda: Schema(json.loads('{"not":' * 300 + "{}" + "}" * 300)), "Schema must have at most 200 levels"),
         (lambda: Schema(3), "Schema needs a valid JSON Schema"),  # type: ignore[arg-type]
         (lambda: Expect("t", optional="no"), "optional must be True or False, got 'no'"),  # type: ignore[arg-type]
         (lambda: Plan([], allow_extra="no"), "allow_extra must be True, False or None"),  # type: ignore[arg-type]

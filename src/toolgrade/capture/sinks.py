@@ -6,6 +6,7 @@ A sink raises what goes wrong; the recorder does not pass it on to the agent.
 from __future__ import annotations
 
 import os
+import time
 import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
@@ -114,10 +115,21 @@ class JsonlSink:
 
 def _ends_in_newline(file: int) -> bool:
     """Return whether a file is empty or its last line is complete."""
-    size = os.fstat(file).st_size
-    if not size:
-        return True
+    # The pages of a line that another process is writing appear one by one; a torn line stays as it is.
+    for seconds in _PATIENCE:
+        time.sleep(seconds)
+        size = os.fstat(file).st_size
+        if not size or _byte_at(file, size - 1) == b"\n":
+            return True
+    return False
+
+
+_PATIENCE = (0, 0.001, 0.002, 0.004, 0.008)
+"""Seconds before each look at the end of a file."""
+
+
+def _byte_at(file: int, place: int) -> bytes:
     if hasattr(os, "pread"):  # leaves the file position alone, which a forked process shares
-        return os.pread(file, 1, size - 1) == b"\n"
-    os.lseek(file, size - 1, os.SEEK_SET)
-    return os.read(file, 1) == b"\n"
+        return os.pread(file, 1, place)
+    os.lseek(file, place, os.SEEK_SET)
+    return os.read(file, 1)

@@ -660,6 +660,9 @@ class Schema(Matcher, kind="schema"):
     def __post_init__(self) -> None:
         """Check the flag and the schema."""
         require_flags(self)
+        require(
+            not is_deeper(self.schema, MAX_DEPTH), f"the schema of Schema must have at most {MAX_DEPTH} levels", "more"
+        )
         require(not holds_matcher(self.schema), "the schema of Schema must not contain matchers", self.schema)
         set_field(self, "schema", to_json_value(self.schema))
         is_object = isinstance(self.schema, dict)
