@@ -200,7 +200,7 @@ class ObservedSpan:
         Branches that run at the same time may repeat ids and names. So the messages of the innermost component that has
         one come first, then those of the component around it.
         """
-        for span in self._spans_of_scope():
+        for span in self._spans_of_scope() if call_id or name else ():
             for requests in reversed(span.messages):
                 if any(request.id == call_id if call_id else request.name == name for request in requests):
                     return requests
