@@ -504,18 +504,20 @@ def _value_of_key(text: str, start: int, end: int) -> re.Match[str] | None:
 def _value_of_name(text: str, key: str, at: int, sign: str, before: str, *, is_close: bool) -> re.Match[str] | None:
     """Return the value of a key without quotes, which begins after its sign; `is_close` if no space is around that."""
     value = _VALUE.match(text, at)
-    if value is not None and value.lastgroup == "open":
+    kind = None if value is None else value.lastgroup
+    if kind == "open":
         return None
-    is_quoted = value is not None and value.lastgroup != "bare"
-    if not sign:  # an option of a command
+    if value is not None and kind != "bare":  # a text in quotes
+        return value
+    if not sign:
         is_option = key.startswith("--") and value is not None and not value[0].startswith("-")
-        return value if is_option or is_quoted or _COMMAND.search(before) else None
+        return value if is_option or _COMMAND.search(before) else None
     is_entry = _ENTRY.search(before) is not None
-    if sign == ":" and not is_quoted:
+    if sign == ":":
         return _ENTRY_VALUE.match(text, at) if is_entry else None
-    if is_close and is_entry and not is_quoted and key.isupper():
+    if is_close and is_entry and key.isupper():
         return _ENV_VALUE.match(text, at)
-    return value if is_quoted or is_close or is_entry else None
+    return value if is_close or is_entry else None
 
 
 def _hints(pattern: str) -> SchemaValidator | None:
