@@ -242,8 +242,10 @@ def _kind_of(value: object, how: Reading) -> str:
 def _joined_messages(documents: list[Document]) -> list[Document]:
     """Return the only conversation of a file if each line is a message or a piece of it, else the documents.
 
-    Logs of Claude Code have many other lines.
+    Logs of Claude Code have many other lines; several of its sessions are a conversation each, with its id.
     """
+    from toolgrade.formats.messages.claude_code import sessions_of  # noqa: PLC0415 - not loaded for cases
+
     values = [document.value for document in documents if not document.problems]
     is_streamed, is_log = is_piece(values[0]), any(is_claude_code(object_of(value)) for value in values)
     for value in values:
@@ -251,8 +253,12 @@ def _joined_messages(documents: list[Document]) -> list[Document]:
         is_of_log = is_log and kind not in ("case", "results")
         if not (kind == "message" or is_of_log or (is_streamed and is_event(value))):
             return documents
+    sessions = sessions_of(values) if is_log else {}
+    wholes = (
+        [{"id": session, "messages": lines} for session, lines in sessions.items()] if len(sessions) > 1 else [values]
+    )
     # A torn last line is a message that was lost: the others are the conversation, and it stays bad.
-    return [Document(values), *(document for document in documents if document.problems)]
+    return [*map(Document, wholes), *(document for document in documents if document.problems)]
 
 
 def read_each(documents: Iterable[Document], how: Reading) -> Iterator[Entry]:

@@ -18,7 +18,7 @@ from toolgrade import ConversationalTestCase, Golden, read_cases
 from toolgrade.calls import ToolCall
 from toolgrade.cases import Run, RunStatus
 from toolgrade.cli.inputs import expand
-from toolgrade.errors import DataFileError
+from toolgrade.errors import DataFileError, InvalidDataError
 from toolgrade.formats import read
 from toolgrade.inputs import Reading, read_entries
 
@@ -256,6 +256,36 @@ def test_lines_of_a_session(scene: Scene, tmp_path: Path) -> None:
     path.write_text("\n".join(map(json.dumps, lines)) + "\n", encoding="utf-8")
     run = run_of(path)
     assert ([brief(call) for call in run.calls], (run.input, run.actual_output)) == (scene.calls, scene.words)
+
+
+def in_session(session: str, key: str, lines: list[Plain]) -> list[Plain]:
+    """The lines with the id of their session under this key, but for the words of the user, which have none."""
+    bare = [{name: value for name, value in line.items() if name != "sessionId"} for line in lines]
+    return [line if line["type"] == "user" else {**line, key: session} for line in bare]
+
+
+@pytest.mark.parametrize("key", ["sessionId", "session_id"])
+def test_sessions_in_one_file(key: str, tmp_path: Path) -> None:
+    """Each one is a conversation with its id; a list is one, so that two in it are an error."""
+    first = in_session("wipe", key, [said("Go."), asks("t1"), answers("Gone.")])
+    second = in_session("hello", key, [said("Hi."), answers("Hello.")])
+    if key == "sessionId":
+        first, second = link(first), [{**line, "uuid": f"h{line['uuid']}"} for line in link(second)]
+        second[1]["parentUuid"] = "h0"
+    path = tmp_path / "all.jsonl"
+    path.write_text("\n".join(map(json.dumps, [*first, *second])) + "\n", encoding="utf-8")
+    read_back = [(case.id, case.input, len(case.tools_called or [])) for case in read_cases(path)]
+    assert read_back == [("wipe", "Go.", 1), ("hello", "Hi.", 0)]
+    with pytest.raises(InvalidDataError, match=r"^\$: holds the sessions 'wipe' and 'hello' of Claude Code; "):
+        read([*first, *second])
+
+
+def test_a_session_that_got_another_id() -> None:
+    """A line that follows one of another session goes on with it; so do lines of no message."""
+    lines = link([said("Go."), asks("t1"), gets("t1"), answers("Done.")])
+    lines[2]["sessionId"] = lines[3]["sessionId"] = "s2"
+    run = read([*lines, {"type": "queue-operation", "sessionId": "s3"}]).run
+    assert ([call.name for call in run.calls], run.actual_output) == (["Bash"], "Done.")
 
 
 def test_errors_of_the_api_in_older_versions() -> None:

@@ -35,8 +35,39 @@ _REFUSALS: Final = ("The user doesn't want to ", "Permission to use ", "Permissi
 """Beginnings of results of refused calls, in versions that do not mark them."""
 
 
+def sessions_of(values: Iterable[object]) -> dict[str, list[object]]:
+    """Return the lines of each session by its id; a line without an id belongs to the session that comes next.
+
+    A line that follows one of another session goes on with that: older versions give a resumed session a new id.
+    """
+    sessions: dict[str, list[object]] = {}
+    session_by_uuid: dict[str, str] = {}
+    waiting: list[object] = []
+    for value in values:
+        waiting.append(value)
+        fields = object_of(value)
+        own = text_of(fields.get("sessionId") or fields.get("session_id"))
+        session = session_by_uuid.get(str(fields.get("parentUuid")), own)
+        if not session or session == "default":  # the SDK's name of the session in what it sends
+            continue
+        session_by_uuid[str(fields.get("uuid") or "")] = session
+        if _role_of(fields):
+            sessions.setdefault(session, []).extend(waiting)
+            waiting.clear()
+    if waiting:
+        sessions.setdefault(next(reversed(sessions), ""), []).extend(waiting)
+    return sessions
+
+
 def read_lines(entries: Iterable[Entry], notes: Notes) -> _Messages:
     """Yield the messages; the calls of a sub-agent come after the call that started it."""
+    entries = list(entries)
+    sessions = sessions_of(entry for _, entry in entries)
+    if len(sessions) > 1:
+        first, second = map(repr, list(sessions)[:2])
+        notes.problem(
+            "$", f"holds the sessions {first} and {second} of Claude Code; a list has one: log each by itself"
+        )
     lines = [_Line(path, object_of(entry)) for path, entry in entries]
     for line in lines:
         if "role" in line.fields:
