@@ -287,6 +287,8 @@ def _read_document(document: Document, how: Reading) -> Entry:
         raise InvalidDataError.of("is a trace in a file of other content; keep traces in a file of their own")
     if kind == "message" and document.line is not None:
         raise InvalidDataError.of("is a single message; a line holds one conversation: put its messages into one list")
+    if kind == "messages" and document.number and is_piece(value):
+        raise InvalidDataError.of("is a piece of a streamed response among others; log the whole response in its place")
     if kind in {"messages", "message"}:
         return _read_messages(document, how)
     return Entry(document, _read_cases(value, document, how))

@@ -13,7 +13,7 @@ import pytest
 
 from toolgrade import read_cases
 from toolgrade.cases import RunStatus
-from toolgrade.errors import InvalidDataError
+from toolgrade.errors import DataFileError, InvalidDataError
 from toolgrade.formats import read, run_from_messages
 from toolgrade.formats.messages.transcript import FormatName
 
@@ -100,10 +100,10 @@ def test_first_call(format: str, name: str, key: str, expected: object) -> None:
 
 @pytest.mark.parametrize(
     ("format", "name", "tokens"),
-    [("gemini", "stream", (20, 5, 28)), ("bedrock", "stream", (11, 6, 17)), ("ollama", "stream", (12, 4, None))],
+    [("gemini", "stream", (20, 8, 28)), ("bedrock", "stream", (11, 6, 17)), ("ollama", "stream", (12, 4, None))],
 )
 def test_tokens_of_a_stream(format: str, name: str, tokens: tuple[int | None, ...]) -> None:
-    """They come with its last event, and count once."""
+    """They come with its last event, and count once; those of thoughts are of the output."""
     usage = read(LOGGED[format][name]).run.usage or {}
 
     assert tuple(map(usage.get, ("input_tokens", "output_tokens", "total_tokens"))) == tokens
@@ -190,6 +190,30 @@ def test_several_streams_are_refused(format: str) -> None:
     """Nothing shows what belongs together."""
     with pytest.raises(InvalidDataError, match="several streams"):
         read(LOGGED[format]["stream"] * 2)
+
+
+@pytest.mark.parametrize("ids", [{}, {"responseId": "r1"}], ids=["no ids", "one id"])
+def test_several_streams_of_gemini_with_one_id(ids: Plain) -> None:
+    """Only an end before further parts shows them; an empty part after it belongs to the stream."""
+    chunk = {"candidates": [{"content": {"role": "model", "parts": [{"text": "One"}]}}], **ids}
+    whole, last = candidate("STOP", {"text": "."}) | ids, candidate("STOP", {"text": ""}, {"thoughtSignature": "x"})
+    run = read([chunk, whole, last | ids]).run
+    assert (run.actual_output, run.warnings) == ("One.", [])
+    for value in ([chunk, whole, whole], [whole, chunk]):
+        with pytest.raises(InvalidDataError, match=r"^\$: holds several streams"):
+            read(value)
+
+
+def test_pieces_of_ollama(tmp_path: Path) -> None:
+    """A piece alone has no end; on the lines after a whole response it is an error."""
+    whole = {"model": "m", "message": {"role": "assistant", "content": "Hm"}, "done": True}
+    piece = {**whole, "done": False}
+    for value in (piece, [piece]):
+        assert read(value).run.warnings == ["$: the stream has no end; the part before was read"]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(map(json.dumps, [whole, piece, whole])), "utf-8")
+    with pytest.raises(DataFileError, match="2: \\$: is a piece of a streamed response among others"):
+        read_cases(path)
 
 
 @pytest.mark.parametrize("contents", ["How many bolts?", [{"role": "user", "parts": [{"text": "How many bolts?"}]}]])

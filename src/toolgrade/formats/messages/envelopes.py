@@ -151,6 +151,7 @@ class Envelope:
             place, message = self.entries[-1]
             self.entries[-1] = place, {**object_of(message), "done": fields.get("done")}  # which marks Ollama's
             self._set_end(first_of(fields, "stopReason", "done_reason"), place)
+            self.notes.check_stream(path, is_several=False, has_end=fields.get("done") is not False)
 
     def _content_keys(self, fields: Fields, path: str) -> list[str]:
         """Return the keys of a body with messages, that of the request first; none, with a problem, if unclear."""
@@ -272,7 +273,11 @@ def token_counts(response: Fields) -> dict[str, int]:
     """Return the token counts of a response by name."""
     usage = object_of(response.get("usage")) or camel_keys(response.get("usageMetadata")) or response  # Ollama's
     numbers = {name: [usage[key] for key in keys if type(usage.get(key)) is int] for name, keys in _TOKENS.items()}
-    return {name: of_name[0] for name, of_name in numbers.items() if of_name}
+    counts = {name: of_name[0] for name, of_name in numbers.items() if of_name}
+    thoughts = usage.get("thoughtsTokenCount")  # Gemini does not count them among those of the candidates
+    if type(thoughts) is int:
+        counts["output_tokens"] = counts.get("output_tokens", 0) + thoughts
+    return counts
 
 
 def _has_calls(message: Fields) -> bool:

@@ -116,6 +116,17 @@ def assemble(chunks: Sequence[tuple[str, Fields]], path: str, notes: Notes) -> J
     responses = [camel_keys(chunk) for _, chunk in chunks]
     candidates = [camel_keys(one) for response in responses for one in parts_of(response.pop("candidates", None))]
     candidate = reduce(sum_of, candidates, JsonObject())
-    is_several = len({str(response.get("responseId")) for response in responses}) > 1
+    is_several = len({str(response.get("responseId")) for response in responses}) > 1 or _goes_on(candidates)
     notes.check_stream(path, is_several=is_several, has_end="finishReason" in candidate)
     return {**{key: value for response in responses for key, value in response.items()}, "candidates": [candidate]}
+
+
+def _goes_on(candidates: Iterable[Fields]) -> bool:
+    """Return whether something follows the chunk with the reason for which a response ended."""
+    has_ended = False
+    for candidate in candidates:
+        parts = map(camel_keys, parts_of(object_of(candidate.get("content")).get("parts")))
+        if has_ended and any(part.get("text") or part.keys() - {"text", "thoughtSignature"} for part in parts):
+            return True
+        has_ended |= "finishReason" in candidate
+    return False
