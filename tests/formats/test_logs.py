@@ -258,6 +258,61 @@ def test_lines_of_a_session(scene: Scene, tmp_path: Path) -> None:
     assert ([brief(call) for call in run.calls], (run.input, run.actual_output)) == (scene.calls, scene.words)
 
 
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("Claude requested permissions to write to /etc/hosts, but you haven't granted it yet.", "rejected"),
+        ("PreToolUse:Bash hook error: [./check.sh]: not on a Friday", "rejected"),
+        ("Hook PreToolUse:Bash denied this tool", "rejected"),
+        ("<tool_use_error>Cancelled: parallel tool call Read(a.py) errored</tool_use_error>", "cancelled"),
+        ("Request was aborted.", "cancelled"),
+        ("Exit code 1\nPreToolUse: no such file", "error"),
+    ],
+)
+def test_texts_of_calls_that_were_not_made(text: str, status: str) -> None:
+    """Session files of many versions show it by the text alone."""
+    run = read([said("Go."), asks("t1"), gets("t1", text, failed=True), answers("Done.")]).run
+    assert [brief(call)[2] for call in run.calls] == [status]
+
+
+def queued(prompt: Any, **more: Any) -> Plain:
+    """A line with what waited for the agent."""
+    return {"type": "attachment", "sessionId": "s", "attachment": {"type": "queued_command", "prompt": prompt, **more}}
+
+
+def test_words_of_the_user_while_the_agent_works() -> None:
+    """They are a turn; what the harness queues is none."""
+    harness = (
+        queued("x", commandMode="task-notification"),
+        queued("x", isMeta=True),
+        queued("x", origin={"kind": "peer"}),
+    )
+    for prompt in ("And B.", [{"type": "text", "text": "And B."}]):
+        lines = [said("Go."), asks("t1"), gets("t1"), *harness, queued(prompt, commandMode="prompt"), answers("Done.")]
+        assert [run.input for run in read(link(lines)).turns] == ["Go.", "And B."]
+
+
+@pytest.mark.parametrize("content", ["{}", [{"type": "text", "text": "{}"}]], ids=["text", "block"])
+def test_words_of_the_user_after_what_is_added_to_them(content: Any) -> None:
+    """Only the words count."""
+    added = "<system-reminder>\nToday is Monday.\n</system-reminder>\n<ide_selection>a.py</ide_selection>\n"
+    for text, words in ((f"{added}Go.", "Go."), (added, None)):
+        line = json.loads(json.dumps(said(content)).replace("{}", json.dumps(text)[1:-1]))
+        assert read([line, answers("Done.")]).run.input == words
+
+
+def test_the_result_alone() -> None:
+    """The output format `json` has the answer, and says nothing of the calls before it."""
+    result = {"type": "result", "subtype": "success", "num_turns": 3, "session_id": "s", "result": "Done."}
+    run = read(result).run
+    assert (run.actual_output, run.warnings) == (
+        "Done.",
+        ["$: has the answer alone; the calls before it are not in the log"],
+    )
+    failed = read({**result, "is_error": True, "result": "Not logged in"}).run
+    assert (failed.actual_output, failed.status, failed.error) == (None, RunStatus.ERROR, "Not logged in")
+
+
 def in_session(session: str, key: str, lines: list[Plain]) -> list[Plain]:
     """The lines with the id of their session under this key, but for the words of the user, which have none."""
     bare = [{name: value for name, value in line.items() if name != "sessionId"} for line in lines]

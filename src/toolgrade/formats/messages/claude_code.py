@@ -28,11 +28,25 @@ _Messages: TypeAlias = Iterator[tuple[str, NeutralMessage]]
 _HARNESS: Final = re.compile(r"\s*<(local-command-|session-start-hook|tick>|goal>|ide_|system-reminder|task-not|bash-)")
 """Beginnings of texts that Claude Code itself writes in the role of the user."""
 _COMMAND: Final = re.compile(r"<command-name>(.*?)</command-name>(?:.*<command-args>(.*?)</command-args>)?", re.DOTALL)
+_ADDED: Final = re.compile(r"(?:\s*<(system-reminder|ide_\w+)>.*?</\1>)+\s*(?=\S)", re.DOTALL)
+"""What Claude Code adds before the words of the user in one text."""
 _INTERRUPTION: Final = "[Request interrupted by user"
 _UNKNOWN_TOOL: Final = "<tool_use_error>Error: No such tool available"
 _STOPPED: Final = "this call was stopped while running"
-_REFUSALS: Final = ("The user doesn't want to ", "Permission to use ", "Permission for this ")
-"""Beginnings of results of refused calls, in versions that do not mark them."""
+_CUT_OFF: Final = (
+    *(_INTERRUPTION, "Request was aborted.", "API Error: Request was aborted."),
+    *("<tool_use_error>Cancelled: ", "<tool_use_error>Sibling tool call errored"),
+)
+_REFUSALS: Final = (
+    *("The user doesn't want to ", "Permission to ", "Permission for this ", "Permission denied by hook"),
+    *(
+        "Claude requested permissions to ",
+        "PreToolUse:",
+        "Hook PreToolUse:",
+        "The agent proposed a plan that was rejected",
+    ),
+)
+"""Beginnings of results of refused calls, and of those cut off, in versions that do not mark them."""
 
 
 def sessions_of(values: Iterable[object]) -> dict[str, list[object]]:
@@ -81,7 +95,7 @@ class _Line:
     def __init__(self, path: str, fields: Fields) -> None:
         self.fields, self.uuid = fields, str(fields.get("uuid"))
         self.is_of_subagent = bool(fields.get("isSidechain"))
-        self.message = object_of(fields.get("message")) or fields
+        self.message = _queued_message(fields) or object_of(fields.get("message")) or fields
         self.path = path if self.message is fields else f"{path}.message"
         self.role = _role_of(fields)
         is_shown = self.role and not (fields.get("isMeta") or fields.get("isCompactSummary"))
@@ -99,14 +113,27 @@ def _role_of(fields: Fields) -> str | None:
     kind = fields.get("type")
     if kind in ("user", "assistant"):
         return str(kind)
+    if _queued_message(fields):
+        return "user"
     if "content" in fields and kind != "system":  # a message of the SDK, which has its class as its type
         return "assistant" if "model" in fields else "user"
     return "result" if "num_turns" in fields else None
 
 
+def _queued_message(fields: Fields) -> Fields:
+    """Return the message that the user typed while the agent worked; nothing if the line has none."""
+    queued = object_of(fields.get("attachment"))
+    is_typed = queued.get("commandMode", "prompt") == "prompt" and not queued.get("isMeta")
+    is_typed &= object_of(queued.get("origin")).get("kind", "human") == "human"
+    return {"content": queued.get("prompt")} if is_typed and queued.get("type") == "queued_command" else {}
+
+
 def _typed(block: object) -> Fields:
-    """Return a block of content with its type, which blocks of the SDK do not have."""
+    """Return a block of content with its type, which blocks of the SDK do not have, and its own text alone."""
     fields = {"text": block} if isinstance(block, str) else object_of(block)
+    added = _ADDED.match(str(fields.get("text")))
+    if added is not None:
+        fields = {**fields, "text": str(fields["text"])[added.end() :]}
     kinds = {"tool_use_id": "tool_result", "input": "tool_use", "thinking": "thinking"}
     return {"type": next((kind for key, kind in kinds.items() if key in fields), "text"), **fields}
 
@@ -123,6 +150,7 @@ class _Log:
         self._responses = self._by_agent(_without_abandoned(lines))
         texts = [line.text for line in lines if line.role == "user" and not line.fields.get("parent_tool_use_id")]
         self._has_texts = any(not _HARNESS.match(text) for text in texts if text and not text.startswith(_INTERRUPTION))
+        self._has_agent = any(line.role == "assistant" for line in lines)
         self._turn_begins = len(self._results) > 1
         self._command: tuple[str, UserInput] | None = None
 
@@ -160,8 +188,17 @@ class _Log:
             elif lines[0].role == "user":
                 yield from self._read_user(lines[0], agent)
             elif lines[0].role == "result":
+                yield from self._read_only_result(lines[0])
                 yield lines[0].path, ModelUse(None, token_counts(lines[0].fields), _end_of(lines[0].fields))
                 self._turn_begins = True
+
+    def _read_only_result(self, line: _Line) -> _Messages:
+        """Yield the answer in a result whose messages are not in the log, as in the output format `json`."""
+        text = text_of(line.fields.get("result"))
+        if text and not self._has_agent and _end_of(line.fields)[0] is RunStatus.OK:
+            self._notes.warn(line.path, "has the answer alone; the calls before it are not in the log")
+            yield from self._begin_turn(line.path)
+            yield line.path, ModelMessage(text)
 
     def _read_response(self, lines: list[_Line], agent: str | None) -> _Messages:
         path = lines[0].path
@@ -223,9 +260,7 @@ class _Log:
             text = ""
         kinds = (object_of(one).get("non_execution_kind") for one in list_of(line.get("tool_result_meta")))
         kind = line.get("toolDenialKind") or next(kinds, None)
-        if answer.failed and (
-            kind in ("interrupted", "cancelled") or text.startswith(_INTERRUPTION) or _STOPPED in text
-        ):
+        if answer.failed and (kind in ("interrupted", "cancelled") or text.startswith(_CUT_OFF) or _STOPPED in text):
             answer.cancelled = True
         elif answer.failed and (kind or call_id in self._denied or text.startswith(_REFUSALS)):
             answer.approved = False
