@@ -381,11 +381,14 @@ def read_documents(
     problems, and the next ones are still read. An eval set of Google's Agent Development Kit is one document for each
     of its cases, as goldens.
     """
-    from toolgrade.formats.eval_sets import goldens_of, is_eval_set  # noqa: PLC0415 - not loaded without a file
+    from toolgrade.formats.eval_sets import goldens_of, is_eval_set, is_old_test  # noqa: PLC0415 - not loaded without a file
 
     for document in _documents_as_written(source, allow_nan=allow_nan, is_one=is_one):
         if is_eval_set(document.value):
             yield from (Document(golden, item=index) for index, golden in enumerate(goldens_of(document.value)))
+        elif is_old_test(document.value):
+            text = "is an eval of an old ADK; convert the file with `AgentEvaluator.migrate_eval_data_to_new_schema`"
+            yield document._replace(value=None, problems=(document.placed(Problem("$", text)),))
         else:
             yield document
 

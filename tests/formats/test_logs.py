@@ -435,8 +435,9 @@ def test_answers_of_adk_sessions() -> None:
     assert (order.calls[0].output, runs["transfer"]) == ({"status": "shipped"}, transfer)
     assert [call.name for call in transfer.tools_called] == ["add"]
     assert [call.execution and call.execution.agent for call in transfer.calls] == ["boss", "helper"]
-    assert ([one.call for one in transfer.handoffs], transfer.usage) == (
-        [0],
+    handoffs = [(one.call, one.from_agent, one.to_agent) for one in transfer.handoffs]
+    assert (handoffs, transfer.usage) == (
+        [(0, "boss", "helper")],
         {"input_tokens": 40, "output_tokens": 20, "total_tokens": 60},
     )
 
@@ -462,6 +463,28 @@ def test_a_failure_that_the_agent_survived() -> None:
     failure = {"author": "boss", "invocationId": "e1", "errorCode": "503", "errorMessage": "busy"}
     assert read([*events[:-1], failure, events[-1]]).run.status is RunStatus.OK
     assert read([*events[:-1], failure]).run.error == "busy"
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        (
+            {"errorCode": "MALFORMED_FUNCTION_CALL", "errorMessage": "Malformed function call: f("},
+            "Malformed function call: f(",
+        ),
+        ({"finish_reason": "UNEXPECTED_TOOL_CALL", "content": {"parts": [{"text": "Hm"}]}}, "UNEXPECTED_TOOL_CALL"),
+    ],
+)
+def test_a_call_that_the_api_could_not_read(more: Plain, text: str) -> None:
+    """It is an invalid call, as in Gemini's messages; one that is in the event is none."""
+    event = {"author": "boss", "invocationId": "e1", **more}
+    run = read([event]).run
+    (call,) = run.calls
+    assert call.execution is not None
+    assert (call.execution.status.value, call.execution.requested_parameters) == ("invalid_arguments", text)
+    assert (call.execution.agent, run.status, run.error) == ("boss", RunStatus.STOPPED, text)
+    content = {"parts": [{"functionCall": {"name": "add", "args": {}}}]}
+    assert [call.name for call in read([{**event, "content": content}]).run.calls] == ["add"]
 
 
 GOLDENS = [
@@ -516,3 +539,14 @@ def test_scenarios_of_eval_sets(tmp_path: Path) -> None:
     path.write_text(json.dumps({"eval_cases": [{"eval_id": "a"}]}), encoding="utf-8")
     with pytest.raises(DataFileError, match=r"scene\.json: \$\[0\]\.user\.goal: "):
         Golden.load(path)
+
+
+def test_old_eval_sets_are_an_error(tmp_path: Path) -> None:
+    """Their questions must not read as cases without calls."""
+    path = tmp_path / "old.test.json"
+    path.write_text(json.dumps([{"query": "1+2?", "expected_tool_use": [], "reference": "3"}]), encoding="utf-8")
+    for load in (Golden.load, read_cases):
+        with pytest.raises(
+            DataFileError, match=r"old\.test\.json: \$\[0\]: is an eval of an old ADK; convert the file"
+        ):
+            load(path)

@@ -20,6 +20,11 @@ def is_eval_set(value: object) -> bool:
     return isinstance(value, dict) and ("eval_cases" in value or "evalCases" in value)
 
 
+def is_old_test(value: object) -> bool:
+    """Return whether a JSON value is a question of an eval set in the form before these."""
+    return isinstance(value, dict) and {"query", "expected_tool_use"} <= value.keys()
+
+
 def goldens_of(eval_set: Fields) -> Iterator[JsonObject]:
     """Yield the golden of each case; a scenario has a simulated user, who knows how to begin."""
     for case in map(camel_keys, list_of(camel_keys(eval_set).get("evalCases"))):

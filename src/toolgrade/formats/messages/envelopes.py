@@ -59,7 +59,7 @@ _EARLY_ENDS = re.compile(
 
 _CALL_PARTS = ("toolUse", "functionCall", "function_call")
 """Keys of content parts that are calls."""
-_LOST_CALLS = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "malformed_tool_use")
+LOST_CALLS = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "malformed_tool_use")
 """Reasons of Gemini and Bedrock: the model wrote a call that the API could not read, and left out."""
 
 _CALL_REASON = re.compile(r"(?:^|[ ._-])(?:tool|function)[ _-]?(?:call|use)s?$", re.IGNORECASE)
@@ -231,12 +231,12 @@ class Envelope:
     def _set_end(self, reason: object, path: str, details: str = "") -> None:
         """Set how the response ended whose message was added last."""
         place, message = self.entries[-1][0], object_of(self.entries[-1][1])
-        text, has_calls = text_or_empty(reason), _has_calls(message)
-        if text in _LOST_CALLS and not has_calls and not message.keys().isdisjoint(("parts", "done")):
+        text, is_call = text_or_empty(reason), has_calls(message)
+        if text in LOST_CALLS and not is_call and not message.keys().isdisjoint(("parts", "done")):
             key, part = ("parts", "functionCall") if "parts" in message else ("content", "toolUse")
             call = {"name": "(unnamed)", "args": details or text, "input": text}
             self.entries[-1] = place, {**message, key: [*parts_of(message.get(key)), {part: call}]}
-        elif _CALL_REASON.search(text) and text != "TOO_MANY_TOOL_CALLS" and not has_calls:
+        elif _CALL_REASON.search(text) and text != "TOO_MANY_TOOL_CALLS" and not is_call:
             self.notes.warn(path, f"the response ended with {reason!r} and has no call; at least one call is missing")
         self.end = (RunStatus.STOPPED, str(reason)) if _EARLY_ENDS.fullmatch(text) else (RunStatus.OK, None)
 
@@ -280,7 +280,7 @@ def token_counts(response: Fields) -> dict[str, int]:
     return counts
 
 
-def _has_calls(message: Fields) -> bool:
+def has_calls(message: Fields) -> bool:
     """Return whether a message has calls."""
     if message.get("tool_calls") or message.get("function_call"):
         return True

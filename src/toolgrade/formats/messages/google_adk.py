@@ -15,7 +15,7 @@ from typing import Final
 from toolgrade._internal.message_content import Fields, object_of, text_of
 from toolgrade.capture import Request
 from toolgrade.cases import RunStatus
-from toolgrade.formats.messages.envelopes import token_counts
+from toolgrade.formats.messages.envelopes import LOST_CALLS, has_calls, token_counts
 from toolgrade.formats.messages.field_readers import Notes, list_of
 from toolgrade.formats.messages.gemini import camel_keys, read_messages
 from toolgrade.formats.messages.message import Answer, Entry, ModelMessage, ModelUse, NeutralMessage
@@ -30,7 +30,9 @@ PSEUDO_TOOLS: Final = frozenset(
 
 _UNKNOWN: Final = " failed as no tool with that name is available"
 _REJECTED: Final = "This tool call is rejected."
-_STOPS: Final = frozenset({"MAX_TOKENS", "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"})
+_STOPS: Final = frozenset(
+    {"MAX_TOKENS", "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", *LOST_CALLS}
+)
 """Reasons for which a response ends early; any other code is an error."""
 
 
@@ -61,6 +63,10 @@ def _read_event(event: Fields, path: str, notes: Notes) -> Iterator[tuple[str, N
     if event.get("partial"):
         return
     content = {"role": "user" if event.get("author") == "user" else "model", **camel_keys(event.get("content"))}
+    code = text_of(event.get("errorCode")) or text_of(event.get("finishReason"))
+    error = text_of(event.get("errorMessage")) or code
+    if code in LOST_CALLS and not has_calls(content):
+        content["parts"] = [*list_of(content.get("parts")), {"functionCall": {"name": "(unnamed)", "args": error}}]
     for place, message in read_messages([(f"{path}.content", content)] if "parts" in content else [], notes):
         if isinstance(message, ModelMessage):
             parts = [one for one in message.parts if not isinstance(one, Request) or one.name not in PSEUDO_TOOLS]
@@ -72,9 +78,7 @@ def _read_event(event: Fields, path: str, notes: Notes) -> Iterator[tuple[str, N
             yield place, ModelMessage(parts, author, model, usage) if parts else ModelUse(model, usage)
         elif not (isinstance(message, Answer) and _is_of_kit(message, event)):
             yield place, message
-    code = text_of(event.get("errorCode")) or text_of(event.get("finishReason"))
     if code in _STOPS or event.get("errorCode"):
-        error = text_of(event.get("errorMessage")) or code
         yield path, ModelUse(None, end=(RunStatus.STOPPED if code in _STOPS else RunStatus.ERROR, error))
 
 

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any, Final, Literal, TypeAlias
 
 from toolgrade._internal.json import JsonObject, short_repr
+from toolgrade._internal.message_content import object_of, text_of
 from toolgrade._internal.model import drop_none
 from toolgrade.calls import ToolCallType, ToolSpec, read_tool_spec
 from toolgrade.capture import Request
@@ -513,7 +514,7 @@ class _Transcription:
         builder = CallBuilder(self.calls, self._turns() if has_turns else {}, is_interrupted=is_interrupted)
         fields: dict[str, Any] = self._texts(has_turns=has_turns) | {
             "calls": builder.calls_in(self._top),
-            "handoffs": [Handoff(call=one.position, to_agent=None, from_agent=None) for one in outer if one.is_handoff],
+            "handoffs": [_handoff_of(call) for call in outer if call.is_handoff],
             "available_tools": list(self._tools.values()),
             "error": end[1] or self._missing_beginning(status),
             "models": list(self._models),
@@ -607,6 +608,12 @@ class _Transcription:
 
 def _is_run_by_provider(call: RecordedCall) -> bool:
     return call.type in RUN_BY_PROVIDER
+
+
+def _handoff_of(call: RecordedCall) -> Handoff:
+    """Return the hand-off of a call; only the tool of Google's kit names the other agent, in `agent_name`."""
+    to_agent = object_of(call.requested).get("agent_name") if call.request.handoff else None
+    return Handoff(call=call.position, to_agent=text_of(to_agent), from_agent=call.agent)
 
 
 def _joined_parts(inputs: Sequence[UserInput]) -> list[str | MLLMImage] | None:
