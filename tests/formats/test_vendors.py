@@ -253,15 +253,37 @@ def test_images_of_the_user_are_kept() -> None:
         {"role": "user", "content": [{"text": "What?"}, source]},
         {"role": "assistant", "content": [{"text": "!"}]},
     ]
-    ollama = [
-        {"role": "user", "content": "What?", "images": [data]},
-        {"role": "assistant", "content": "", "thinking": "?"},
-    ]
+    ollama = [{"role": "user", "content": "What?", "images": [data]}, {"role": "assistant", "content": "!"}]
     for value, name in (([gemini], "gemini"), (bedrock, "bedrock"), (ollama, "ollama")):
-        text, image = read(value, format=name).run.input_parts or ()  # type: ignore[arg-type]
+        transcript = read(value)
+        text, image = transcript.run.input_parts or (None, None)
 
-        assert text == "What?"
-        assert getattr(image, "data", None) == data
+        assert (transcript.format, text, getattr(image, "data", None)) == (name, "What?", data)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": [{"text": "What?"}, {"image": "https://example.com/a.png"}]},
+        {"role": "user", "content": [{"type": "text", "text": "What?"}, {"type": "image", "image": {"url": "a.png"}}]},
+        {"role": "assistant", "content": "!", "images": [{"type": "image_url", "image_url": {"url": "a.png"}}]},
+    ],
+)
+def test_images_in_other_forms_of_a_chat(message: Plain) -> None:
+    """The keys alone do not make a message one of Bedrock or Ollama."""
+    assert read([message]).format == "openai-chat"
+
+
+def test_the_model_in_a_request_of_bedrock() -> None:
+    """The response does not name it; the tokens count once."""
+    messages = [{"role": "user", "content": [{"text": "Hi"}]}]
+    response = {**stop("end_turn"), "usage": {"inputTokens": 3, "outputTokens": 1}}
+    for value in (
+        {"request": {"modelId": "m", "messages": messages}, "response": response},
+        {"modelId": "m", "messages": messages, "response": response},
+    ):
+        run = read(value).run
+        assert (run.models, run.usage) == (["m"], {"input_tokens": 3, "output_tokens": 1})
 
 
 def test_a_trajectory_of_ollama_needs_no_ids() -> None:

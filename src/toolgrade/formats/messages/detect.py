@@ -38,7 +38,11 @@ _LANGCHAIN_TYPES = frozenset({"ai", "human", "AIMessage", "HumanMessage", "AIMes
 _AMBIGUOUS_LANGCHAIN_TYPES = frozenset({"tool", "system", "function", "remove", "developer", "chat"})
 """These types are ambiguous: treat them as a message only with content."""
 
-_BEDROCK_BLOCKS = frozenset({"toolUse", "toolResult", "reasoningContent", "citationsContent", "guardContent"})
+_BEDROCK_BLOCKS = (
+    *("toolUse", "toolResult", "reasoningContent", "citationsContent", "guardContent"),
+    *("image", "document", "video", "audio", "cachePoint"),
+)
+"""Keys of blocks with an object; other APIs have a type beside such a key, or a text under it."""
 _OLLAMA_KEYS = frozenset({"tool_name", "thinking", "done"})
 
 _ANTHROPIC_EVENT = re.compile("(message|content_block)_(start|delta|stop)")
@@ -141,6 +145,8 @@ def chat_format(entries: Iterable[Entry]) -> FormatName:
 def _is_of_ollama(message: Fields) -> bool:
     """Return whether a message of a chat can only be one of Ollama: its calls have objects as arguments, and no ids."""
     if not _OLLAMA_KEYS.isdisjoint(message) and any(message.get(key) is not None for key in _OLLAMA_KEYS):
+        return True
+    if isinstance(next(iter(list_of(message.get("images"))), None), str):  # others have objects there
         return True
     call = object_of(next(iter(list_of(message.get("tool_calls"))), None))
     return call.get("id") is None and type(object_of(call.get("function")).get("arguments")) is dict
@@ -359,7 +365,7 @@ def _hint(message: Fields) -> Evidence | None:
     """Return evidence that is not conclusive: the message means the same in all formats."""
     parts = list_of(message.get("content"))
     types = {part_type(part) for part in parts}
-    if any(not _BEDROCK_BLOCKS.isdisjoint(object_of(part)) for part in parts):
+    if any(part_type(part) is None and object_of(first_of(object_of(part), *_BEDROCK_BLOCKS)) for part in parts):
         return Evidence("bedrock", "messages of Amazon Bedrock's Converse API", conclusive=False)
     if _is_message_item(message) and "text" not in types:
         return Evidence("openai-responses", "items of OpenAI's Responses API (type 'message')", conclusive=False)

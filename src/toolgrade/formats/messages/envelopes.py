@@ -137,7 +137,7 @@ class Envelope:
             self._add_content(key, fields[key], f"{path}.{key}")
             self._drop_repeated(before)
         self._add_end(fields, path)
-        if keys[-1] not in _REQUEST_KEYS:
+        if keys[-1] not in _REQUEST_KEYS or "modelId" in fields:  # a response of Bedrock does not name its model
             self._add_usage(fields)
 
     def _add_end(self, fields: Fields, path: str) -> None:
