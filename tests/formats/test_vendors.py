@@ -299,6 +299,19 @@ def test_a_trajectory_of_ollama_needs_no_ids() -> None:
         ([{"role": "ROLE_AGENT", "parts": [{"text": "Hi"}]}], "expected one of user, assistant, system"),
         ([{"role": "user", "parts": [{"text": "Hi"}]}, 3], "expected a message"),
         ([{"role": "user", "parts": [{"type": "text", "text": "Hi"}]}], "OpenTelemetry"),
+        (
+            [{"parts": [{"text": "Hi"}]}, candidate("STOP")],
+            r"^\$\[0\]: is not an event of the stream of \$\[1\]; [^\n]*$",
+        ),
+        (
+            [stop("end_turn")],
+            r"^\$\[0\]: expected .* looks like a whole response of Amazon Bedrock's Converse API; [^\n]*$",
+        ),
+        ([[{"role": "user"}, {}], [{"role": "user"}, {}]], r"^\$: holds lists in place of messages; [^\n]*$"),
+        (
+            [candidate("STOP", {"functionCall": {"name": "f", "willContinue": True}}, {"functionCall": {}})],
+            r"^\$: streams the arguments of calls in pieces, [^\n]*$",
+        ),
         ({"candidates": []}, "expected one choice, got 0 choices"),
         ([{"role": "user", "content": [{"toolUse": {"name": "f"}}]}], "only an assistant's message"),
     ],
@@ -307,3 +320,12 @@ def test_refused(value: object, text: str) -> None:
     """With the reason; nothing reads as an answer without calls."""
     with pytest.raises(InvalidDataError, match=text):
         read(value)
+
+
+def test_a_stream_of_langgraph_is_one_error_of_its_file(tmp_path: Path) -> None:
+    """Its pairs are no conversations."""
+    path = tmp_path / "log.json"
+    pair = [{"type": "AIMessageChunk", "content": "Hi"}, {"langgraph_node": "agent"}]
+    path.write_text(json.dumps([pair, pair]), "utf-8")
+    with pytest.raises(DataFileError, match=r": \$: holds lists in place of messages; [^\n]*$"):
+        read_cases(path)

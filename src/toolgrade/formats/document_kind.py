@@ -73,6 +73,8 @@ def has_calls(value: object) -> bool:
 
 def _is_piece(entry: object) -> bool:
     """Return whether a value is a message, an item, an event or a chunk of a conversation."""
+    if isinstance(entry, list):  # a pair of LangGraph's stream, which is refused as a whole
+        return any("langgraph_node" in one for one in entry[1:] if isinstance(one, Mapping))
     if not isinstance(entry, Mapping) or kind_of(entry) in {"case", "results"}:
         return False
     if kind_of(entry) == "message":

@@ -72,6 +72,7 @@ _SESSION_KEYS = frozenset({"sessionId", "parentUuid", "leafUuid"})
 _OTHER_SHAPES = (
     ({"kind", "parts"}, "Pydantic AI messages"),
     ({"choices"}, "a whole response of OpenAI's Chat Completions API; give its choices[0].message"),
+    ({"output", "stopReason"}, "a whole response of Amazon Bedrock's Converse API; give its output.message"),
     ({"messages"}, "an object that holds the messages; give its 'messages'"),
 )
 """Keys of objects without a role that are not messages of a supported format, with a description."""

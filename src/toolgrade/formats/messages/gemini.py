@@ -115,6 +115,9 @@ def assemble(chunks: Sequence[tuple[str, Fields]], path: str, notes: Notes) -> J
     """Return the response of the chunks of one stream; the last counts of tokens are those of all."""
     responses = [camel_keys(chunk) for _, chunk in chunks]
     candidates = [camel_keys(one) for response in responses for one in parts_of(response.pop("candidates", None))]
+    calls = [camel_keys(part.get("functionCall")) for one in candidates for part in _parts(one)]
+    if any("willContinue" in call for call in calls):
+        notes.problem(path, "streams the arguments of calls in pieces, which are not joined; log whole calls")
     candidate = reduce(sum_of, candidates, JsonObject())
     is_several = len({str(response.get("responseId")) for response in responses}) > 1 or _goes_on(candidates)
     notes.check_stream(path, is_several=is_several, has_end="finishReason" in candidate)
@@ -125,8 +128,13 @@ def _goes_on(candidates: Iterable[Fields]) -> bool:
     """Return whether something follows the chunk with the reason for which a response ended."""
     has_ended = False
     for candidate in candidates:
-        parts = map(camel_keys, parts_of(object_of(candidate.get("content")).get("parts")))
-        if has_ended and any(part.get("text") or part.keys() - {"text", "thoughtSignature"} for part in parts):
+        if has_ended and any(
+            part.get("text") or part.keys() - {"text", "thoughtSignature"} for part in _parts(candidate)
+        ):
             return True
         has_ended |= "finishReason" in candidate
     return False
+
+
+def _parts(candidate: Fields) -> list[JsonObject]:
+    return list(map(camel_keys, parts_of(object_of(candidate.get("content")).get("parts"))))

@@ -141,4 +141,7 @@ def append_part(parts: list[str | Request], part: str | Request) -> None:
 def entries_of(value: object, path: str, notes: Notes) -> list[Entry]:
     """Return the messages or items of a list with their paths; anything else is a problem."""
     messages = read_list(value, path, notes, "a list of messages")
+    if messages and all(isinstance(message, (list, tuple)) for message in messages):
+        notes.problem(path, "holds lists in place of messages; of a stream of LangGraph, give the message of each pair")
+        return []
     return [(f"{path}[{index}]", message) for index, message in enumerate(messages)]

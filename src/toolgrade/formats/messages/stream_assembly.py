@@ -46,6 +46,7 @@ def assemble_response(values: Sequence[object], path: str, notes: Notes) -> Json
         return None
     stream = streams[0]
     own: list[tuple[str, Fields]] = []
+    others: list[str] = []
     for index, event in enumerate(events):
         place, kind = f"{path}[{index}]", _type_of(event)
         reason = _error_in(event)
@@ -55,7 +56,10 @@ def assemble_response(values: Sequence[object], path: str, notes: Notes) -> Json
         if reason or stream_of(event) == stream or (stream == "openai-chat" and "choices" in event):
             own.append((place, event))
         elif not (kind in SILENT_EVENTS or values[index] == _END_OF_STREAM):
-            notes.problem(place, "is not an event of the stream that begins before it; log the response in its place")
+            others.append(place)
+    if others:
+        remedy = "log a list of messages, with the message of the response in place of the response or its events"
+        notes.problem(others[0], f"is not an event of the stream of {own[0][0]}; {remedy}")
     return _ASSEMBLERS[stream](own, path, notes)
 
 
