@@ -336,11 +336,13 @@ def test_sessions_in_one_file(key: str, tmp_path: Path) -> None:
 
 
 def test_a_session_that_got_another_id() -> None:
-    """A line that follows one of another session goes on with it; so do lines of no message."""
+    """It goes on with the session whose end it follows, not with one that it leaves; lines of no message are none."""
     lines = link([said("Go."), asks("t1"), gets("t1"), answers("Done.")])
     lines[2]["sessionId"] = lines[3]["sessionId"] = "s2"
     run = read([*lines, {"type": "queue-operation", "sessionId": "s3"}]).run
     assert ([call.name for call in run.calls], run.actual_output) == (["Bash"], "Done.")
+    with pytest.raises(InvalidDataError, match="holds the sessions 's' and 's4'"):
+        read([*lines, {**answers("Bye."), "uuid": "9", "parentUuid": "0", "sessionId": "s4"}])
 
 
 def test_errors_of_the_api_in_older_versions() -> None:

@@ -52,21 +52,25 @@ _REFUSALS: Final = (
 def sessions_of(values: Iterable[object]) -> dict[str, list[object]]:
     """Return the lines of each session by its id; a line without an id belongs to the session that comes next.
 
-    A line that follows one of another session goes on with that: older versions give a resumed session a new id.
+    A session that follows the end of another one goes on with it: a session may be resumed under a new id.
     """
     sessions: dict[str, list[object]] = {}
-    session_by_uuid: dict[str, str] = {}
+    names: dict[str, str] = {}
+    ends: dict[str, str] = {}
+    """The last line of each session."""
     waiting: list[object] = []
     for value in values:
         waiting.append(value)
         fields = object_of(value)
-        own = text_of(fields.get("sessionId") or fields.get("session_id"))
-        session = session_by_uuid.get(str(fields.get("parentUuid")), own)
-        if not session or session == "default":  # the SDK's name of the session in what it sends
+        own, uuid = text_of(fields.get("sessionId") or fields.get("session_id")), text_of(fields.get("uuid"))
+        if not own or own == "default":  # the SDK's name of the session in what it sends
             continue
-        session_by_uuid[str(fields.get("uuid") or "")] = session
+        if uuid and own not in names:
+            names[own] = next((name for name, end in ends.items() if end == fields.get("parentUuid")), own)
+        if uuid:
+            ends[names[own]] = uuid
         if _role_of(fields):
-            sessions.setdefault(session, []).extend(waiting)
+            sessions.setdefault(names.get(own, own), []).extend(waiting)
             waiting.clear()
     if waiting:
         sessions.setdefault(next(reversed(sessions), ""), []).extend(waiting)
