@@ -254,11 +254,9 @@ def _joined_messages(documents: list[Document]) -> list[Document]:
         if not (kind == "message" or is_of_log or (is_streamed and is_event(value))):
             return documents
     sessions = sessions_of(values) if is_log else {}
-    wholes = (
-        [{"id": session, "messages": lines} for session, lines in sessions.items()] if len(sessions) > 1 else [values]
-    )
+    logs = [{"id": session, "messages": lines} for session, lines in sessions.items()]
     # A torn last line is a message that was lost: the others are the conversation, and it stays bad.
-    return [*map(Document, wholes), *(document for document in documents if document.problems)]
+    return [*map(Document, logs if len(logs) > 1 else [values]), *(one for one in documents if one.problems)]
 
 
 def read_each(documents: Iterable[Document], how: Reading) -> Iterator[Entry]:

@@ -331,7 +331,7 @@ def test_sessions_in_one_file(key: str, tmp_path: Path) -> None:
     path.write_text("\n".join(map(json.dumps, [*first, *second])) + "\n", encoding="utf-8")
     read_back = [(case.id, case.input, len(case.tools_called or [])) for case in read_cases(path)]
     assert read_back == [("wipe", "Go.", 1), ("hello", "Hi.", 0)]
-    with pytest.raises(InvalidDataError, match=r"^\$: holds the sessions 'wipe' and 'hello' of Claude Code; "):
+    with pytest.raises(InvalidDataError, match=r"^\$\[3\]: begins the session 'hello' after 'wipe'; "):
         read([*first, *second])
 
 
@@ -341,7 +341,7 @@ def test_a_session_that_got_another_id() -> None:
     lines[2]["sessionId"] = lines[3]["sessionId"] = "s2"
     run = read([*lines, {"type": "queue-operation", "sessionId": "s3"}]).run
     assert ([call.name for call in run.calls], run.actual_output) == (["Bash"], "Done.")
-    with pytest.raises(InvalidDataError, match="holds the sessions 's' and 's4'"):
+    with pytest.raises(InvalidDataError, match="begins the session 's4' after 's'"):
         read([*lines, {**answers("Bye."), "uuid": "9", "parentUuid": "0", "sessionId": "s4"}])
 
 

@@ -39,12 +39,8 @@ _CUT_OFF: Final = (
 )
 _REFUSALS: Final = (
     *("The user doesn't want to ", "Permission to ", "Permission for this ", "Permission denied by hook"),
-    *(
-        "Claude requested permissions to ",
-        "PreToolUse:",
-        "Hook PreToolUse:",
-        "The agent proposed a plan that was rejected",
-    ),
+    *("Claude requested permissions to ", "The agent proposed a plan that was rejected"),
+    *("PreToolUse:", "Hook PreToolUse:"),
 )
 """Beginnings of results of refused calls, and of those cut off, in versions that do not mark them."""
 
@@ -82,10 +78,9 @@ def read_lines(entries: Iterable[Entry], notes: Notes) -> _Messages:
     entries = list(entries)
     sessions = sessions_of(entry for _, entry in entries)
     if len(sessions) > 1:
-        first, second = map(repr, list(sessions)[:2])
-        notes.problem(
-            "$", f"holds the sessions {first} and {second} of Claude Code; a list has one: log each by itself"
-        )
+        first, second = list(sessions)[:2]
+        place = next(path for path, entry in entries if entry is sessions[second][0])
+        notes.problem(place, f"begins the session {second!r} after {first!r}; a list has one: log each by itself")
     lines = [_Line(path, object_of(entry)) for path, entry in entries]
     for line in lines:
         if "role" in line.fields:
@@ -127,7 +122,7 @@ def _role_of(fields: Fields) -> str | None:
 def _queued_message(fields: Fields) -> Fields:
     """Return the message that the user typed while the agent worked; nothing if the line has none."""
     queued = object_of(fields.get("attachment"))
-    is_typed = queued.get("commandMode", "prompt") == "prompt" and not queued.get("isMeta")
+    is_typed = queued.get("commandMode") in (None, "prompt") and not queued.get("isMeta")
     is_typed &= object_of(queued.get("origin")).get("kind", "human") == "human"
     return {"content": queued.get("prompt")} if is_typed and queued.get("type") == "queued_command" else {}
 

@@ -128,9 +128,10 @@ def _goes_on(candidates: Iterable[Fields]) -> bool:
     """Return whether something follows the chunk with the reason for which a response ended."""
     has_ended = False
     for candidate in candidates:
-        if has_ended and any(
-            part.get("text") or part.keys() - {"text", "thoughtSignature"} for part in _parts(candidate)
-        ):
+        contents = [
+            part for part in _parts(candidate) if part.get("text") or part.keys() - {"text", "thoughtSignature"}
+        ]
+        if has_ended and contents:
             return True
         has_ended |= "finishReason" in candidate
     return False
