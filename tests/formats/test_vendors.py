@@ -188,8 +188,10 @@ def test_a_stream_that_was_cut_off(format: str, last: int) -> None:
 @pytest.mark.parametrize("format", ["bedrock", "ollama"])
 def test_several_streams_are_refused(format: str) -> None:
     """Nothing shows what belongs together."""
-    with pytest.raises(InvalidDataError, match="several streams"):
-        read(LOGGED[format]["stream"] * 2)
+    stream = LOGGED[format]["stream"]
+    for events in (stream * 2, stream + stream[:2]):
+        with pytest.raises(InvalidDataError, match="several streams"):
+            read(events)
 
 
 @pytest.mark.parametrize("ids", [{}, {"responseId": "r1"}], ids=["no ids", "one id"])

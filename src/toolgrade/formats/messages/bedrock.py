@@ -68,8 +68,8 @@ def assemble(events: Sequence[tuple[str, Fields]], path: str, notes: Notes) -> J
             notes.warn(place, f"the stream broke off with an error: {short_repr({kind: value}, 500)}")
         elif kind != "messageStart":
             response |= body  # `stopReason`, `usage`
-    ends = sum("messageStop" in event for _, event in events)
-    notes.check_stream(path, is_several=ends > 1, has_end=ends > 0)
+    starts, ends = (sum(kind in event for _, event in events) for kind in ("messageStart", "messageStop"))
+    notes.check_stream(path, is_several=max(starts, ends) > 1, has_end=ends > 0)
     return {**response, "output": {"message": {"role": "assistant", "content": list(blocks.values())}}}
 
 

@@ -34,6 +34,6 @@ def _with_images(entry: object) -> object:
 
 def assemble(pieces: Sequence[tuple[str, Fields]], path: str, notes: Notes) -> JsonObject:
     """Return the response of the pieces of one stream."""
-    ends = sum(piece.get("done") is True for _, piece in pieces)
-    notes.check_stream(path, is_several=ends > 1)  # a response without an end is a warning anyway
+    goes_on = any(piece.get("done") is True for _, piece in pieces[:-1])
+    notes.check_stream(path, is_several=goes_on)  # a response without an end is a warning anyway
     return reduce(sum_of, [piece for _, piece in pieces], JsonObject())
