@@ -214,6 +214,16 @@ SCENES = {
         [said("Go."), asks("t1", "mcp__calc__add"), gets("t1", REFUSED, failed=True), answers("Done.")],
         [(None, "mcp__calc__add", "error", 0)],
     ),
+    "a refusal of a tool of a server": Scene(
+        [
+            *(said("Go."), asks("t1", "mcp__calc__add")),
+            gets(
+                "t1", "Claude requested permissions to use mcp__calc__add, but you haven't granted it yet.", failed=True
+            ),
+            answers("Done."),
+        ],
+        [(None, "mcp__calc__add", "rejected", 0)],
+    ),
     "a refusal that is marked": Scene(
         [
             *(said("Go."), asks("t1", "mcp__calc__add")),

@@ -254,8 +254,9 @@ class _Log:
         """Set what a failed answer says besides its text: that a call was refused, cut off, or of an unknown tool."""
         text, call_id = str(answer.content), str(answer.call_id)
         answer.unknown_tool = answer.failed and text.startswith(_UNKNOWN_TOOL)
-        # A server chooses its own texts, so they say nothing of what Claude Code did.
-        if str(self._calls.get(call_id, {}).get("name")).startswith("mcp__"):
+        # A server chooses its own texts, so they say nothing of what Claude Code did; it does not name its tool so.
+        name = str(self._calls.get(call_id, {}).get("name"))
+        if name.startswith("mcp__") and name not in text:
             text = ""
         kinds = (object_of(one).get("non_execution_kind") for one in list_of(line.get("tool_result_meta")))
         kind = line.get("toolDenialKind") or next(kinds, None)
