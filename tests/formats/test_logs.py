@@ -312,13 +312,14 @@ def test_words_of_the_user_after_what_is_added_to_them(content: Any) -> None:
 
 
 def test_the_result_alone() -> None:
-    """The output format `json` has the answer, and says nothing of the calls before it."""
-    result = {"type": "result", "subtype": "success", "num_turns": 3, "session_id": "s", "result": "Done."}
+    """The output format `json` has the answer without the calls before it, which must not read as none."""
+    result = {"type": "result", "subtype": "success", "num_turns": 1, "session_id": "s", "result": "Done."}
     run = read(result).run
-    assert (run.actual_output, run.warnings) == (
-        "Done.",
-        ["$: has the answer alone; the calls before it are not in the log"],
-    )
+    assert (run.calls, run.actual_output, run.warnings) == ([], "Done.", [])
+    with pytest.raises(
+        InvalidDataError, match="has the answer without the calls before it; log the format `stream-json`"
+    ):
+        read({**result, "num_turns": 3})
     failed = read({**result, "is_error": True, "result": "Not logged in"}).run
     assert (failed.actual_output, failed.status, failed.error) == (None, RunStatus.ERROR, "Not logged in")
 

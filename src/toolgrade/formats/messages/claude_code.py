@@ -192,10 +192,16 @@ class _Log:
                 self._turn_begins = True
 
     def _read_only_result(self, line: _Line) -> _Messages:
-        """Yield the answer in a result whose messages are not in the log, as in the output format `json`."""
+        """Yield the answer in a result whose messages are not in the log, as in the output format `json`.
+
+        After one turn it is the first message of the model, so that there were no calls.
+        """
         text = text_of(line.fields.get("result"))
         if text and not self._has_agent and _end_of(line.fields)[0] is RunStatus.OK:
-            self._notes.warn(line.path, "has the answer alone; the calls before it are not in the log")
+            if line.fields.get("num_turns") != 1:
+                self._notes.problem(
+                    line.path, "has the answer without the calls before it; log the format `stream-json`"
+                )
             yield from self._begin_turn(line.path)
             yield line.path, ModelMessage(text)
 
