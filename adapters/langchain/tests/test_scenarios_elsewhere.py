@@ -361,6 +361,80 @@ def test_branches_that_go_on_with_equal_messages() -> None:
     assert [call.execution.status.value for call in recorder.run.calls if call.execution] == ["ok", "ok"]
 
 
+def nesting(kind: str) -> Any:
+    """Return a graph that waits before or in a nested graph, in which messages of the graph around it are shown."""
+    inner: Any = StateGraph(MessagesState)
+    if kind == "executes":
+        inner.add_node("only", ToolNode([look]))
+    else:
+        inner.add_node("only", lambda _: interrupt("?") and {})
+    inner.add_edge(START, "only")
+    nested = inner.compile(checkpointer=True if kind == "own memory" else None)
+    if kind == "agent":
+        nested = react_agent(scripted("", asks(("look", {"x": 2}, "a")), "inner"), [look])
+    model = scripted(asks(("look", {"x": 1}, "a")), "", "", "done")
+    graph: Any = StateGraph(MessagesState)
+    graph.add_node("model", lambda state: {"messages": [model.invoke(state["messages"])]})
+    graph.add_node("tools", ToolNode([look]))
+    graph.add_node("nested", (lambda state: nested.invoke(state) and {}) if kind == "called" else nested)
+    first, second = {"agent": ("tools", "nested"), "executes": ("nested", END)}.get(kind, ("nested", "tools"))
+    graph.add_edge(START, "model")
+    graph.add_edge("model", first)
+    if second != END:
+        graph.add_edge(first, second)
+    graph.add_edge(second if second != END else first, END)
+    return graph.compile(checkpointer=memory(), interrupt_before=["nested"] if kind in ("agent", "executes") else [])
+
+
+@pytest.mark.parametrize("mode", ["sync", "async", "fork"])
+@pytest.mark.parametrize("kind", ["waits", "own memory", "called", "executes", "agent"])
+def test_nested_graph_that_goes_on(kind: str, mode: str) -> None:
+    """A call that a nested graph is shown is one call, that of the graph around it."""
+    graph, recorder, is_fork = nesting(kind), ToolCallRecorder(), mode == "fork"
+    goes_on = None if kind in ("agent", "executes") else Command(resume="yes")
+    play(graph, mode, GO, recorder)
+    if is_fork:
+        start = graph.get_state(T)
+        play(graph, mode, goes_on, recorder)
+        graph.invoke(None, {**start.config, "callbacks": [recorder]})
+    else:
+        recorder = ToolCallRecorder()
+        play(graph, mode, goes_on, recorder)
+
+    calls = [(1, "ok", 0), (2, "ok", 1)] if kind == "agent" else [(1, "ok", 0)]
+    if is_fork and goes_on is not None:
+        calls = [(1, "pending", 0)]  # it waits again
+    assert len(recorder.runs) == 1 + is_fork
+    assert state_of(recorder.run)[0] == calls
+
+
+@needs_middleware
+@pytest.mark.parametrize("has_history", [False, True])
+def test_guard_that_waits(*, has_history: bool) -> None:
+    """An agent of a middleware waits: its call is one under the next recorder, and those that it was given are none."""
+    from langchain.agents.middleware import wrap_tool_call
+
+    history = [asks(("look", {"x": 7}, "a")), ToolMessage("look 7", tool_call_id="a")] if has_history else []
+    script = [*[""] * bool(has_history), asks(("pay", {"x": 2}, "a")), "fine"]
+    guard = react_agent(scripted(*script), [pay_if_allowed])
+
+    @wrap_tool_call
+    def check(request: Any, handler: Any) -> Any:
+        guard.invoke({"messages": [("user", "check"), *history]})
+        return handler(request)
+
+    graph = make_agent(
+        scripted(asks(("look", {"x": 1}, "a")), "done"), [look], middleware=[check], checkpointer=memory()
+    )
+    graph.invoke(GO, thread("T", ToolCallRecorder()))
+    recorder = ToolCallRecorder()
+    graph.invoke(Command(resume=""), thread("T", recorder))
+
+    (inner,) = recorder.inner_runs
+    assert state_of(inner)[:3] == ([(2, "ok", 0)], "ok", "check")
+    assert state_of(recorder.run)[:2] == ([(1, "ok", 0)], "ok")
+
+
 class Plan(TypedDict):
     """A state without messages."""
 

@@ -476,6 +476,8 @@ class CallbackTree:
         if waiting:
             self._resume(recording, waiting[-1])
             return
+        if outer.recording.assumed_ids is not None:  # it may have begun where the run around it did
+            recording.continues, recording.assumed_ids = True, set()
         self.inner.append(recording)
         del self.inner[: -self._limit]
 
