@@ -336,3 +336,30 @@ def test_one_call_to_two_agents_of_a_graph_that_is_not_recorded() -> None:
     graph.compile().invoke(HI)
 
     assert handed(recorder.run) == ([("h1", "bob"), ("h1", "carol")], [], [])
+
+
+@pytest.mark.parametrize("place", ["other", "fork"])
+@pytest.mark.parametrize("waits_before", ["bob", "carol"])
+def test_hand_over_that_was_recorded_elsewhere(waits_before: str, place: str) -> None:
+    """A run waits before an agent: its hand-overs have taken place, also where it goes on under another recorder."""
+    alice = agent("alice", asks(("transfer_to_bob", {}, "h1")), tools=[transfer("bob")])
+    steps = asks(("add", {"a": 4}, "b1")), asks(("transfer_to_carol", {}, "h2"))
+    bob = agent("bob", *steps, *steps, tools=[transfer("carol")])
+    carol = agent(*CAROL, *CAROL[1:])
+    graph = team(alice, bob, carol, checkpointer=memory(), interrupt_before=[waits_before])
+    recorder = ToolCallRecorder()
+    graph.invoke(HI, thread("T", recorder))
+    waiting = recorder.run
+    start = graph.get_state(thread("T"))
+    if place == "fork":
+        graph.invoke(None, thread("T", recorder))
+    recorder = recorder if place == "fork" else ToolCallRecorder()
+    graph.invoke(None, {**start.config, "callbacks": [recorder]})
+
+    took_place = [("h1", "bob"), ("h2", "carol")]
+    is_second = waits_before == "carol"
+    assert (waiting.status.value, handed(waiting)) == (
+        "interrupted",
+        (took_place[: 1 + is_second], [], ["add"] * is_second),
+    )
+    assert handed(recorder.run) == (took_place, [], ["add", "add"])

@@ -51,9 +51,9 @@ class HandOvers:
         self._requests: list[HandOver] = []
 
     @property
-    def is_open(self) -> bool:
-        """Whether a command left the graph of an agent, and its node has not begun."""
-        return any(request.has_left for request in self._requests)
+    def left(self) -> list[HandOver]:
+        """The requests whose commands left the graph of an agent, and whose nodes have not begun."""
+        return [request for request in self._requests if request.has_left]
 
     def add(self, request: HandOver) -> None:
         """Note a request."""
@@ -93,6 +93,11 @@ class HandOvers:
         if not chosen.targets:
             self._requests.remove(chosen)
         return chosen
+
+
+def snake_case(agent: str) -> str:
+    """Return the name of an agent as `langgraph-supervisor` and `langgraph-swarm` have it in the names of tools."""
+    return "_".join(agent.split()).lower()
 
 
 def targets_of(output: Any) -> list[str]:

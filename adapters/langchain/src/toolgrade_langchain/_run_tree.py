@@ -162,7 +162,7 @@ class CallbackRecording:
     def may_go_on(self) -> bool:
         """Whether the run ended so that another root may resume it."""
         # A graph that is interrupted before the agent to which another one handed over ends as if it were done.
-        return not self.builder.is_open and (self.run().status is not RunStatus.OK or self.handovers.is_open)
+        return not self.builder.is_open and (self.run().status is not RunStatus.OK or bool(self.handovers.left))
 
     def was_changed_before(self, node: Node, ids: AbstractSet[str]) -> bool:
         """Return whether the state in which the run waits was changed, also without its newest message, before a node.
@@ -593,7 +593,7 @@ class CallbackTree:
         if recording.interrupted and status is RunStatus.OK:
             status, answer = RunStatus.INTERRUPTED, None
         recording.builder.ended(answer, status=status, error=error, may_wait=may_wait, at=now())
-        waits = may_wait or status is not RunStatus.OK or recording.handovers.is_open
+        waits = may_wait or status is not RunStatus.OK or bool(recording.handovers.left)
         may_resume = waits and recording.thread is not None
         recording.log.clear_content(may_resume=may_resume)
         if not may_resume:

@@ -19,7 +19,7 @@ from toolgrade.calls import ToolCallType
 from toolgrade.capture import ABSENT, Branch, Request
 from toolgrade.cases import RunStatus
 from toolgrade_langchain import _errors, _messages, _results, _states
-from toolgrade_langchain._handovers import DESTINATION, HandOver, targets_of
+from toolgrade_langchain._handovers import DESTINATION, HandOver, snake_case, targets_of
 from toolgrade_langchain._loaded_state import is_at_breakpoint, loaded_messages
 from toolgrade_langchain._message_log import (
     LoggedMessage,
@@ -104,6 +104,9 @@ class CallbackWatcher:
         graph.has_steps = True
         self._add_history(node, graph.inputs)
         self._add_loaded(node, loaded)
+        agent = next((run for run in graph.around() if run.is_step), None)
+        for entry in [] if agent is None else self._state_entries(agent, node.place):
+            self._handed_over_elsewhere(node, entry, agent.name)
         if node.recording.thread is not None:
             self._add_history(node, inputs)  # it also has what the checkpointer stored
         if graph.parent is not None:
@@ -136,12 +139,14 @@ class CallbackWatcher:
     def _add_loaded_turn(self, node: Node, turn: Sequence[BaseMessage]) -> dict[LoggedMessage, set[str | None]]:
         """Note the messages of a turn in a loaded state; return the ids of the calls that each one has now."""
         ids: dict[LoggedMessage, set[str | None]] = {}
-        entry, repetitions = None, Repetitions()
+        entry, agent, repetitions = None, None, Repetitions()
         for message in turn:
             if isinstance(message, (ToolMessage, HumanMessage)):
                 self._add_new_result(node, message, entry, is_loaded=True)
             elif isinstance(message, AIMessage) and not message.response_metadata.get(_messages.HANDOFF_BACK):
-                entry = None
+                if entry is not None and message.name != agent:
+                    self._handed_over_elsewhere(node, entry, message.name)
+                entry, agent = None, message.name
                 calls = calls_of(message)
                 if not message.id and not calls:  # it may be of any turn
                     node.recording.log.add_history([message])
@@ -150,6 +155,15 @@ class CallbackWatcher:
                     repetitions.add(message)
                     ids[entry] = {call_id for call_id, _, _ in calls}
         return ids
+
+    @staticmethod
+    def _handed_over_elsewhere(node: Node, entry: LoggedMessage, agent: str | None) -> None:
+        """Note which calls of a loaded message handed over to an agent that follows; only their names tell."""
+        if node.recording.assumed_ids is None or not agent:
+            return
+        for call in entry.calls:
+            if call.is_answered and not call.is_running and call.request.name.endswith(f"to_{snake_case(agent)}"):
+                node.recording.builder.handed_off(to=agent, request=call.request)
 
     def _loaded_entry(self, node: Node, message: AIMessage, earlier: int) -> LoggedMessage:
         """Return the entry of a message in a loaded state, a new one for calls that no message requested."""
@@ -211,6 +225,9 @@ class CallbackWatcher:
         recording = node.recording
         requests_calls = isinstance(last, AIMessage) and _states.requests_calls(last)
         recording.interrupted |= recording.thread is not None and is_at_breakpoint()
+        for request in recording.handovers.left if recording.interrupted else ():  # it waits before the agent
+            for target in request.targets:
+                recording.builder.handed_off(to=target, key=request.key)
         may_wait = recording.has_graph and recording.thread is not None and requests_calls
         answer = _states.answer_of(
             outputs,
