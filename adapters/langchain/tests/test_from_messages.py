@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from lc_agents import ScriptedModel, add, asks, called, make_agent, memory, react_agent, scripted, summaries, thread
-from lc_versions import scenario
+from lc_versions import FEATURES, scenario
 from pydantic import BaseModel
 
 from toolgrade.errors import InvalidDataError
@@ -180,6 +180,36 @@ def test_the_structured_output_of_a_state() -> None:
     assert run.actual_output == '{"value":3}'
 
 
+REFUSED = {
+    "text": asks(("Ans", {"value": "much"}, "c1")),
+    "two": asks(("Ans", {"value": 1}, "c1"), ("Ans", {"value": 2}, "c2")),
+}
+
+
+@pytest.mark.skipif(
+    not FEATURES["tool_strategy"].is_due(), reason="structured output by a tool came with langchain 1.0"
+)
+@pytest.mark.parametrize("handle_errors", [True, "Try again."])
+@pytest.mark.parametrize("refused", REFUSED)
+def test_structured_answers_that_the_agent_refused(refused: str, handle_errors: Any) -> None:
+    """Earlier attempts at a structured answer are no calls, in a state or under a recorder that did not see them."""
+    from langchain.agents.structured_output import ToolStrategy
+
+    recorder = ToolCallRecorder()
+    script = [REFUSED[refused], asks(("add", {"a": 1}, "c1")), asks(("Ans", {"value": 3}, "c2"))]
+    strategy = ToolStrategy(Ans, handle_errors=handle_errors)
+    options = {"checkpointer": memory(), "interrupt_before": ["tools"]}
+    agent = make_agent(scripted(*script), [add], response_format=strategy, **options)
+    agent.invoke({"messages": [("user", "hi")]}, thread("T"))
+    state = agent.invoke(None, thread("T", recorder))
+
+    runs = [
+        run_from_state(state),
+        *([recorder.run, run_from_messages(state["messages"])] if handle_errors is True else []),
+    ]
+    assert [[(call.name, call.output) for call in run.calls] for run in runs] == [[("add", "3")]] * len(runs)
+
+
 class Weather(BaseModel):
     """An answer."""
 
@@ -192,7 +222,7 @@ def ask(name: str, arguments: dict[str, Any], call_id: str) -> AIMessage:
 
 
 def test_only_the_call_with_the_structured_answer_is_left_out() -> None:
-    """A call of another message may have its id, and an earlier attempt at the answer is a call that failed."""
+    """A call of another message may have its id, and a tool that failed may have its name."""
     values: dict[str, Any] = {
         "messages": [
             HumanMessage("q"),

@@ -111,9 +111,6 @@ def run_from_state(state: object, *, available_tools: Iterable[object] = (), con
             "expected the state of a graph that holds messages, as graph.get_state(config) returns it, "
             f"got {type(state).__name__} {str(state)[:60]!r}"
         )
-    structured: tuple[AIMessage | None, set[str]] = None, set()
-    if isinstance(values, Mapping) and values.get("structured_response") is not None:
-        structured = _states.structured_calls(values["structured_response"], _states.last_turn(messages))
     answer = _states.answer_of(values, is_graph=True)
     status = RunStatus.OK if answer is not None else RunStatus.STOPPED
     if getattr(state, "next", ()) or getattr(state, "interrupts", ()):
@@ -124,7 +121,7 @@ def run_from_state(state: object, *, available_tools: Iterable[object] = (), con
         conversation_id=conversation_id or _thread_of(state),
         answer=answer,
         status=status,
-        structured=structured,
+        structured=values.get("structured_response") if isinstance(values, Mapping) else None,
     )
 
 
@@ -136,10 +133,10 @@ def _run_of(
     answer: str | None,
     status: RunStatus,
     run_id: str | None = None,
-    structured: tuple[AIMessage | None, Collection[str]] = (None, ()),
+    structured: object = None,
 ) -> Run:
-    """Return the run of the last turn; `structured` are the message and the ids of calls that carry an answer."""
-    turn, pseudo_names = _last_turn(messages, *structured)
+    """Return the run of the last turn; `structured` is its structured answer."""
+    turn, pseudo_names = _last_turn(messages, structured)
     tools = [spec for spec in map(read_tool_spec, available_tools) if spec.name not in pseudo_names]
     run = transcript_of(turn, "$.messages", format="langchain", available_tools=tools, end=(status, None)).run
     status = run.status if run.status is RunStatus.INTERRUPTED else status  # it waits for an approval
@@ -150,18 +147,14 @@ def _run_of(
     return Run(**{name: value for name, value in values.items() if value is not None})
 
 
-def _last_turn(
-    messages: list[BaseMessage], pseudo_message: AIMessage | None, pseudo_ids: Collection[str]
-) -> tuple[list[_Entry], set[str]]:
-    """Return the last question and what follows it, and the names of tools that only carry an answer.
-
-    The calls of `pseudo_message` with these ids carry an answer, and are left out with their results.
-    """
+def _last_turn(messages: list[BaseMessage], structured: object) -> tuple[list[_Entry], set[str]]:
+    """Return the last question and what follows it, and the names of tools that only carry an answer."""
     entries: list[_Entry] = []
     question = _messages.question_in(messages)
     if question is not None:
         entries.append(("$.messages", UserInput(*_messages.user_input(question))))
     turn = _states.last_turn(messages)
+    pseudo_ids = _states.structured_calls(turn, structured)
     names: dict[bool, set[str]] = {True: set(), False: set()}
     ids_now: Collection[str] = ()
     for index, message in enumerate(turn, start=len(messages) - len(turn)):
@@ -169,7 +162,7 @@ def _last_turn(
         if message.response_metadata.get(_messages.HANDOFF_BACK):
             continue
         if isinstance(message, AIMessage):
-            ids_now = pseudo_ids if message is pseudo_message else ()
+            ids_now = pseudo_ids[id(message)]
             requests = _messages.requests_of(message)
             for request in requests:
                 names[request.id in ids_now].add(request.name)

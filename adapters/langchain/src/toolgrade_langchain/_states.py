@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -17,6 +18,11 @@ from toolgrade_langchain._results import command_update, is_command
 _INPUT_KEYS: Final = ("input", "question", "query")
 _OUTPUT_KEYS: Final = ("output", "answer", "result", "text")
 _HUMAN: Final = frozenset({"human", "user"})
+_STRUCTURED: Final = re.compile(
+    "Returning structured response: |Error: Failed to parse structured output for tool '|"
+    r"Error: Model incorrectly returned multiple structured responses \("
+)
+"""What `create_agent` answers a call that carries a structured answer (langchain/agents/factory.py)."""
 _ROLES: Final = _HUMAN | {"ai", "assistant", "tool", "function", "system", "developer", "chat", "remove"}
 
 
@@ -144,11 +150,22 @@ def call_ids(message: AIMessage) -> set[str | None]:
     return {call.get("id") for call in message.tool_calls}
 
 
-def structured_calls(answer: object, messages: Sequence[BaseMessage]) -> tuple[AIMessage | None, set[str]]:
-    """Return the message that carries a structured answer as a call, and the ids of the calls named like its type."""
-    last = next((m for m in reversed(messages) if isinstance(m, AIMessage) and m.tool_calls), None)
-    calls = [] if last is None else last.tool_calls
-    return last, {call["id"] for call in calls if call["name"] == type(answer).__name__ and call["id"]}
+def structured_calls(messages: Sequence[BaseMessage], answer: object = None) -> dict[int, set[str]]:
+    """Return the ids of the calls that carry structured answers, also refused ones, by the identity of their messages.
+
+    They are named like the type of the answer, or their results have a text of the agent itself.
+    """
+    ids: dict[int, set[str]] = {}
+    newest = set[str]()
+    for message in messages:
+        if isinstance(message, AIMessage):
+            newest = {call["id"] for call in message.tool_calls if call["name"] == type(answer).__name__ and call["id"]}
+            ids[id(message)] = newest
+        elif isinstance(message, ToolMessage) and _STRUCTURED.match(text_of(message.content)):
+            newest.add(message.tool_call_id)
+        elif isinstance(message, ToolMessage) and message.status == "error":  # of a tool; the agent's own is none
+            newest.discard(message.tool_call_id)
+    return ids
 
 
 def updates_in(output: object) -> Iterator[Mapping[str, Any]]:

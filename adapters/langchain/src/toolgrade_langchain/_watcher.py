@@ -154,6 +154,7 @@ class CallbackWatcher:
                     entry = self._loaded_entry(node, message, repetitions.before(message))
                     repetitions.add(message)
                     ids[entry] = {call_id for call_id, _, _ in calls}
+        self._mark_structured_calls(node, turn)
         return ids
 
     @staticmethod
@@ -319,10 +320,17 @@ class CallbackWatcher:
                 self._mark_structured(node, _named(graph.answered_here, {call.request.name for call in answered}))
             elif "structured_response" in update:
                 self._mark_structured(node, answered)
-        elif answer is not None:  # the graph is elsewhere, so its nodes are not observed
-            message, ids = _states.structured_calls(answer, messages)
-            entry = None if message is None else node.recording.log.entry_of(message, node.place)
-            self._mark_structured(node, (call for call in entry.calls if call.request.id in ids) if entry else ())
+        elif not node.is_step:  # the graph is elsewhere, so its nodes are not observed
+            self._mark_structured_calls(node, messages, answer)
+
+    def _mark_structured_calls(self, node: Node, messages: Sequence[BaseMessage], answer: object = None) -> None:
+        """Leave out the calls of a state that carry structured answers."""
+        calls = _states.structured_calls(messages, answer)
+        for message in messages:
+            entry = node.recording.log.entry_of(message, node.place) if calls.get(id(message)) else None
+            self._mark_structured(
+                node, (call for call in entry.calls if call.request.id in calls[id(message)]) if entry else ()
+            )
 
     def _answered(self, node: Node, messages: Sequence[BaseMessage]) -> Iterator[MessageCall]:
         """Yield the calls that a list of messages both requests and answers, if they did not run.
