@@ -1,6 +1,6 @@
 """Scenarios S18, S39, S40, S42-S44, S46, S51, S52: agents in agents, structured output, loops by hand, hosted tools."""
 
-# ruff: noqa: ARG001, ARG005 - tools, models and sinks need not use all that they are given
+# ruff: noqa: ARG001, ARG002, ARG005 - tools, models and sinks need not use all that they are given
 
 import asyncio
 from typing import Any
@@ -324,6 +324,44 @@ def test_guard_that_asks_a_person() -> None:
     assert [summaries(run.calls) for run in recorder.inner_runs] == [
         [called("allowed", {"what": "add"}, "c1", "yes", attempts=2)]
     ]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("place", [*HOOKS, "wrap_tool_call before", "wrap_tool_call after"])
+def test_model_of_middleware(place: str, *, is_async: bool) -> None:
+    """What a model asks for that middleware shows something is no call of the agent, and no step of it."""
+    feature = FEATURES["middleware" if place in HOOKS else "marked_agents"]
+    if not feature.is_due():
+        pytest.skip(feature.why)
+    checks = scripted(asks(("slow", {"x": 2}, "c1"))).bind_tools([slow]) | RunnableLambda(lambda _: None)
+    middleware = guarded(place, RunnableLambda(lambda _: [HumanMessage("fine?")]) | checks, is_async=is_async)
+    script = [asks(("add", {"a": 1}, "c1")), asks(("add", {"a": 1}, "c1")), "final"]
+    agent, recorder = make_agent(scripted(*script), [add], middleware=middleware), ToolCallRecorder()
+    config = {"callbacks": [recorder]}
+    asyncio.run(agent.ainvoke(HI, config)) if is_async else agent.invoke(HI, config)
+
+    (run,) = recorder.runs
+    assert (summaries(run.calls), run.warnings, run.input) == ([ADDITION, ADDITION], [], "hi")
+    assert [call.execution.step for call in run.calls] == [0, 1]
+    assert [offered.name for offered in run.available_tools] == ["add"]
+
+
+@scenario("model of a hook", needs="middleware")
+def test_model_of_a_hook_in_place_of_the_agents_own() -> None:
+    """The message of a model that a hook returns is one of the agent."""
+    from langchain.agents.middleware import AgentMiddleware, hook_config
+
+    model = scripted(asks(("add", {"a": 1}, "c1")))
+
+    class Planner(AgentMiddleware):
+        @hook_config(can_jump_to=["tools"])
+        def before_model(self, state: Any, runtime: Any) -> Any:
+            is_first = len(state["messages"]) == 1
+            return {"messages": [model.invoke("plan")], "jump_to": "tools"} if is_first else None
+
+    run = recorded(make_agent(scripted("", "final"), [add], middleware=[Planner()])).run
+
+    assert (summaries(run.calls), run.actual_output, run.usage["total_tokens"]) == ([ADDITION], "final", 30)
 
 
 @scenario("guard that is a model", needs="wrap_tool_call")

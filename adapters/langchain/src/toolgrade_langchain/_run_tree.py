@@ -75,6 +75,7 @@ class CallbackRecording:
         inputs: The first input that has a message of the user.
         prompts: The last messages of persons that its models were shown.
         last_text: The last text of a model at the top level.
+        guards: Messages of models that middleware asked, by their ids, with the runs of the models.
         has_graph: A node of a LangGraph graph ran.
         interrupted: Control flow suspended the run.
         is_minor: Its root is a prompt, a parser or a retriever, worth keeping only if a tool was called.
@@ -107,6 +108,7 @@ class CallbackRecording:
     inputs: object = None
     prompts: list[object] = field(default_factory=list)
     last_text: str | None = None
+    guards: dict[str | None, tuple[AIMessage, Node]] = field(default_factory=dict)
     has_graph: bool = False
     interrupted: bool = False
     is_minor: bool = False
@@ -204,6 +206,7 @@ class Node:
         answered_here: Of a graph: the calls that its nodes answered together with the request, by name: it may be an
             answer in the form of a tool call.
         is_structured: The model's calls carry structured output.
+        is_guard: Middleware asks the model, which is not that of the agent.
         model: The name of the model.
         tools: The tools that the model was offered.
         missing_tool: The name of the missing tool, if the run is an agent executor's stand-in for one.
@@ -231,6 +234,7 @@ class Node:
     answered_here: list[MessageCall] = field(default_factory=list)
     calls: list[Mapping[str, Any]] | None = None
     is_structured: bool = False
+    is_guard: bool = False
     model: str | None = None
     tools: list[object] = field(default_factory=list)
     missing_tool: str | None = None
@@ -461,9 +465,8 @@ class CallbackTree:
         graph = step.parent
         if graph is None or graph.has_steps:
             return
-        outer = next((run for run in graph.around() if run.is_step), None)
-        # Without a context, what a tool runs may have the node around the tool as its parent.
-        if outer is None or not outer.runs_middleware or not (HAS_CONTEXT or self._tool_inside(outer) is outer):
+        outer = self.middleware_around(graph)
+        if outer is None:
             return
         recording = CallbackRecording(RunBuilder(run_id=str(graph.run_id)), graph=graph.name, is_inner=True)
         recording.describe(graph.inputs, (), {})
@@ -480,6 +483,13 @@ class CallbackTree:
             recording.continues, recording.assumed_ids = True, set()
         self.inner.append(recording)
         del self.inner[: -self._limit]
+
+    def middleware_around(self, run: Node) -> Node | None:
+        """Return the node of an agent around a run that middleware began; `None` for any other run."""
+        outer = next((other for other in run.around() if other.is_step), None)
+        # Without a context, what a tool runs may have the node around the tool as its parent.
+        is_outer = outer is not None and outer.runs_middleware and (HAS_CONTEXT or self._tool_inside(outer) is outer)
+        return outer if is_outer else None
 
     def decide(self, node: Node, messages: Sequence[BaseMessage], loaded: Sequence[object]) -> None:
         """Decide which run a root resumes, when its first node shows the state of the graph.

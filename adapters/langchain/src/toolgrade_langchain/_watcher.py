@@ -465,7 +465,8 @@ class CallbackWatcher:
         if received is not None:
             builder.offered(received.tools, scope=scope)
         model = _messages.model_of(message) or (None if received is None else received.model)
-        builder.model_used(model, _messages.usage_of(message) if entry is None else None)
+        is_counted = entry is not None or recording.guards.pop(message.id, None) is not None
+        builder.model_used(model, None if is_counted else _messages.usage_of(message))
         agent = _agent_of(node, {}) or message.name or None
         entry = self._add_entry(node, message, requests)
         node.messages.append(entry)
@@ -558,6 +559,12 @@ class CallbackWatcher:
         node.is_structured = bool(options.get("ls_structured_output_format") or options.get("structured_output_format"))
         node.model = _model_name(metadata, parameters)
         node.name = _agent_of(node, metadata)
+        middleware = self.tree.middleware_around(node)
+        node.is_guard = (
+            middleware is not None and middleware.name != "model"
+        )  # one around the model may be in its place
+        if node.is_guard:
+            return
         if not node.is_structured:
             node.tools = specs = self._specs(parameters)
             builder.offered(specs, scope=node.scope)
@@ -597,6 +604,9 @@ class CallbackWatcher:
             self.tree.finish(node, getattr(generation, "text", None))
             return
         builder.model_used(_messages.model_of(message) or node.model, _messages.usage_of(message))
+        if node.is_guard:  # its calls are some of the agent only if the node returns the message, or runs them
+            recording.guards[message.id] = message, node
+            return
         requests = [] if node.is_structured else _messages.requests_of(message)
         _messages.add_answers(builder, message, node.branch)
         entry = self._add_entry(node, message, requests)
@@ -645,6 +655,7 @@ class CallbackWatcher:
         if node.missing_tool is not None:
             return
         node.call_id = call_id or node.requested_id(name, arguments)
+        self._take_guard(node, name, arguments)
         calls = self._requested_calls(node, name, arguments)
         if calls and calls[0].request.type is ToolCallType.CUSTOM and arguments.keys() == {"__arg1"}:
             arguments = {"input": arguments["__arg1"]}  # LangChain's name of the only argument, a free text
@@ -664,6 +675,17 @@ class CallbackWatcher:
             self._call_runs(node, node.request)
         if isinstance(metadata.get(DESTINATION), str):
             builder.handed_off(to=metadata[DESTINATION], key=key, took_place=False)
+
+    def _take_guard(self, node: Node, name: str, arguments: dict[str, Any]) -> None:
+        """Note the message of a model that middleware asked, if it runs a call of it."""
+        for message, guard in list(node.recording.guards.values()):
+            entry = LoggedMessage([], node.branch, frozenset())
+            requests = _messages.requests_of(message)
+            calls = [MessageCall(request, entry) for request in requests if request.name == name]
+            if any(call.may_be(node.call_id, name, arguments) for call in calls):
+                del node.recording.guards[message.id]
+                entry = self._add_entry(guard, message, requests)
+                node.recording.builder.model_asked(requests, scope=entry.branch, agent=guard.name)
 
     @staticmethod
     def _call_runs(node: Node, call: MessageCall) -> None:
