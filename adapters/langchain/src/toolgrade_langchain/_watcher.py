@@ -225,10 +225,7 @@ class CallbackWatcher:
         # A graph with a thread suspends a run by ending it, with the requests as its last message.
         recording = node.recording
         requests_calls = isinstance(last, AIMessage) and _states.requests_calls(last)
-        recording.interrupted |= recording.thread is not None and is_at_breakpoint()
-        for request in recording.handovers.left if recording.interrupted else ():  # it waits before the agent
-            for target in request.targets:
-                recording.builder.handed_off(to=target, key=request.key)
+        self._note_wait(recording)
         may_wait = recording.has_graph and recording.thread is not None and requests_calls
         answer = _states.answer_of(
             outputs,
@@ -238,6 +235,14 @@ class CallbackWatcher:
             ids_before=recording.log.ids_before - {None},
         )
         self.tree.finish(node, answer, may_wait=may_wait)
+
+    @staticmethod
+    def _note_wait(recording: CallbackRecording) -> None:
+        """Note whether a graph that ends waits at a breakpoint, and which hand-overs it waits to carry out."""
+        recording.interrupted |= recording.thread is not None and is_at_breakpoint()
+        for request in recording.handovers.left if recording.interrupted else ():
+            for target in request.targets:
+                recording.builder.handed_off(to=target, key=request.key)
 
     def _add_updates(self, node: Node, outputs: object, inputs: object) -> BaseMessage | None:
         """Note the messages that a node or a root returned; return the last one."""
@@ -273,6 +278,9 @@ class CallbackWatcher:
         status = _errors.status_of(error)
         if self._is_step_timeout(node, error):
             status = RunStatus.STOPPED
+        if node.parent is None and not node.recording.open and _errors.is_a(error, "GeneratorExit"):
+            self._note_wait(node.recording)  # a stream may be left when it says that the graph waits
+            status = RunStatus.INTERRUPTED if node.recording.interrupted else status
         text = None if status is RunStatus.INTERRUPTED else _errors.error_text(error)
         self.tree.finish(node, status=status, error=text)
 
