@@ -189,6 +189,25 @@ RESULTS = [{"url": "https://example.org"}]
         ),
         pytest.param(
             [
+                {"type": "server_tool_call", "id": "t1", "name": "file_search", "args": {"queries": ["cats"]}},
+                {
+                    "type": "server_tool_result",
+                    "tool_call_id": "t1",
+                    "status": "success",
+                    "output": [{"file_id": "f1", "score": 0.8, "text": "Cats sleep."}],
+                },
+            ],
+            called(
+                "file_search",
+                {"queries": ["cats"]},
+                "t1",
+                [{"file_id": "f1", "score": 0.8, "text": "Cats sleep."}],
+                type="hosted",
+            ),
+            id="standard-results-with-texts",
+        ),
+        pytest.param(
+            [
                 {
                     "type": "server_tool_call",
                     "id": "t1",

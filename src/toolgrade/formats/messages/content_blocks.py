@@ -230,7 +230,10 @@ def _answer_in(fields: Fields) -> Answer | None:
     is_error = str(details.get("type")).endswith("_error")
     failed = is_error or fields.get("is_error") is True
     failed |= not _FAILED.isdisjoint([str(fields.get("status")), str(extras.get("status"))])
-    output = plain(output_or_absent(output))
+    items = list_of(output) if kind == "server_tool_result" else []
+    if not items or any("type" in object_of(item) or isinstance(item, str) for item in items):
+        output = output_or_absent(output)  # else they are results with texts among their fields, as of a file search
+    output = plain(output)
     error = text_of(first_of(details, "error_message", "error_code")) if is_error else None
     error = error or (error_text(output, {"status": "failed", **extras}) if failed else None)
     return Answer(call_id, None, output, failed, error, ran=kind != "tool_result")
