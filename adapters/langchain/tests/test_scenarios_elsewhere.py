@@ -12,7 +12,7 @@ from langchain_core.tools import tool
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, Send, interrupt
-from lc_agents import add, asks, called, make_agent, memory, react_agent, scripted, summaries, thread
+from lc_agents import ScriptedModel, add, asks, called, make_agent, memory, react_agent, scripted, summaries, thread
 from lc_versions import FEATURES
 
 from toolgrade import RunStatus
@@ -336,6 +336,26 @@ def test_one_of_two_branches_goes_on() -> None:
     (run,) = recorder.runs
     statuses = {call.id: call.execution.status.value for call in run.calls if call.execution}
     assert (statuses, run.status.value) == ({"first": "ok", "second": "pending"}, "interrupted")
+
+
+def test_agents_that_were_asked_other_things() -> None:
+    """Of three agents that wait, each with a question of its own, one is done: the question is still the user's."""
+    scripts: Any = {str(x): [asks(("pay", {"x": x}, "a")), f"paid {x}"] for x in (1, 2, 3)}
+    worker = react_agent(ScriptedModel(script=scripts), [pay_if_allowed])
+    graph: Any = StateGraph(MessagesState)
+    graph.add_node("plan", lambda _: {"messages": [asks(("look", {"x": 7}, "p")), ToolMessage("7", tool_call_id="p")]})
+    graph.add_node("worker", worker)
+    graph.add_edge(START, "plan")
+    sends = [Send("worker", {"messages": [("user", x)]}) for x in scripts]
+    graph.add_conditional_edges("plan", lambda _: sends, ["worker"])
+    graph = graph.compile(checkpointer=memory())
+    graph.invoke(GO, thread("T", ToolCallRecorder()))
+    graph.invoke(answers(graph, "tool", 1), thread("T", ToolCallRecorder()))
+    recorder = ToolCallRecorder()
+    graph.invoke(answers(graph, "tool"), thread("T", recorder))
+
+    calls, status, question, _ = state_of(recorder.run)
+    assert (sorted(x for x, _, _ in calls), status, question) == ([1, 2, 3, 7], "ok", "go")
 
 
 def test_branches_that_go_on_with_equal_messages() -> None:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from langchain_core.messages import BaseMessage
 
+from toolgrade_langchain._messages import is_question
 from toolgrade_langchain._states import as_messages, message_lists
 
 _CALL: Final = "__pregel_call"
@@ -32,7 +33,8 @@ def loaded_messages() -> list[list[BaseMessage]]:
         values = {name: channel.get() for name, channel in loop.channels.items() if channel.is_available()}
         for name, value in [write for task in list(loop.tasks.values()) for write in list(task.writes)]:
             if isinstance(values.get(name), list):
-                values[name] = values[name] + as_messages(value)
+                # What an agent was asked that one of the tasks ran is not a question of the user.
+                values[name] = values[name] + [item for item in as_messages(value) if not is_question(item)]
         return [messages for messages in message_lists(values) if messages]
     except Exception:  # noqa: BLE001 - private parts of LangGraph; without the state, the run has a warning
         return []
