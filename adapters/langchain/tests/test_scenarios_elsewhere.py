@@ -7,8 +7,9 @@ import sys
 from typing import Any, TypedDict
 
 import pytest
-from langchain_core.messages import AIMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.tools import tool
+from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, Send, interrupt
@@ -478,6 +479,37 @@ def test_stream_that_is_left_when_it_waits(kind: str, *, is_async: bool) -> None
 
     assert state_of(waiting)[:2] == ([(1, "pending", 0)], "interrupted")
     assert [state_of(run)[:2] for run in recorder.runs] == [([(1, "ok", 0)], "ok")]
+
+
+@pytest.mark.parametrize("recorders", ["aaa", "abb", "aab", "abc"])
+def test_functions_that_wait(recorders: str) -> None:
+    """What functions with `@task` returned under another recorder shows which calls the model requested."""
+    model = scripted(*ROUNDS[:2], "done")
+
+    @task
+    def ask(messages: list[Any]) -> AIMessage:
+        return model.invoke(messages)
+
+    @task
+    def run(call: Any) -> ToolMessage:
+        return {"look": look, "pay": pay}[call["name"]].invoke(call)
+
+    @entrypoint(checkpointer=memory())
+    def agent_of_functions(messages: list[Any]) -> str:
+        answer = ask(messages).result()
+        while answer.tool_calls:
+            interrupt("?")
+            messages = [*messages, answer, *[run(call).result() for call in answer.tool_calls]]
+            answer = ask(messages).result()
+        return str(answer.content)
+
+    by_name = {name: ToolCallRecorder() for name in recorders}
+    for name, inputs in zip(recorders, ([HumanMessage("go")], Command(resume="a"), Command(resume="b")), strict=True):
+        agent_of_functions.invoke(inputs, thread("T", by_name[name]))
+
+    calls = [(1, "ok", 0), (2, "ok", 0), (3, "ok", 1), (4, "ok", 1)]
+    (last,) = by_name[recorders[-1]].runs
+    assert state_of(last) == (calls, "ok", "go", "done")
 
 
 class Plan(TypedDict):

@@ -20,6 +20,8 @@ from toolgrade_langchain._states import as_messages, message_lists
 
 _CALL: Final = "__pregel_call"
 """LangGraph's key, in the configuration of a task, of the function that schedules further tasks in the loop."""
+_RETURN: Final = "__return__"
+"""LangGraph's channel of what a function with `@task` returned."""
 _TASKS: Final = "__pregel_tasks"
 """LangGraph's channel of what `Send` addresses to nodes."""
 
@@ -35,7 +37,9 @@ def loaded_messages() -> list[list[BaseMessage]]:
             if isinstance(values.get(name), list):
                 # What an agent was asked that one of the tasks ran is not a question of the user.
                 values[name] = values[name] + [item for item in as_messages(value) if not is_question(item)]
-        return [messages for messages in message_lists(values) if messages]
+        writes = [value for _, name, value in loop.checkpoint_pending_writes if name == _RETURN]
+        returned = [message for value in writes for message in as_messages(value)]
+        return [messages for messages in (*message_lists(values), returned) if messages]
     except Exception:  # noqa: BLE001 - private parts of LangGraph; without the state, the run has a warning
         return []
 
