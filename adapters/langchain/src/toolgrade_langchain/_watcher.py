@@ -104,9 +104,9 @@ class CallbackWatcher:
         graph.has_steps = True
         self._add_history(node, graph.inputs)
         self._add_loaded(node, loaded)
-        agent = next((run for run in graph.around() if run.is_step), None)
-        for entry in [] if agent is None else self._state_entries(agent, node.place):
-            self._handed_over_elsewhere(node, entry, agent.name)
+        agents = [run for run in graph.around() if run.is_step]
+        for entry in self._state_entries(agents[0], node.place) if agents else ():
+            self._handed_over_elsewhere(node, entry, agents[0].name)
         if node.recording.thread is not None:
             self._add_history(node, inputs)  # it also has what the checkpointer stored
         if graph.parent is not None:
@@ -336,9 +336,8 @@ class CallbackWatcher:
         calls = _states.structured_calls(messages, answer)
         for message in messages:
             entry = node.recording.log.entry_of(message, node.place) if calls.get(id(message)) else None
-            self._mark_structured(
-                node, (call for call in entry.calls if call.request.id in calls[id(message)]) if entry else ()
-            )
+            if entry is not None:
+                self._mark_structured(node, (call for call in entry.calls if call.request.id in calls[id(message)]))
 
     def _answered(self, node: Node, messages: Sequence[BaseMessage]) -> Iterator[MessageCall]:
         """Yield the calls that a list of messages both requests and answers, if they did not run.
@@ -568,9 +567,8 @@ class CallbackWatcher:
         node.model = _model_name(metadata, parameters)
         node.name = _agent_of(node, metadata)
         middleware = self.tree.middleware_around(node)
-        node.is_guard = (
-            middleware is not None and middleware.name != "model"
-        )  # one around the model may be in its place
+        # One that middleware around the model asks may be in its place.
+        node.is_guard = middleware is not None and middleware.name != "model"
         if node.is_guard:
             return
         if not node.is_structured:
@@ -663,7 +661,7 @@ class CallbackWatcher:
         if node.missing_tool is not None:
             return
         node.call_id = call_id or node.requested_id(name, arguments)
-        self._take_guard(node, name, arguments)
+        self._take_guard(node, name)
         calls = self._requested_calls(node, name, arguments)
         if calls and calls[0].request.type is ToolCallType.CUSTOM and arguments.keys() == {"__arg1"}:
             arguments = {"input": arguments["__arg1"]}  # LangChain's name of the only argument, a free text
@@ -684,14 +682,12 @@ class CallbackWatcher:
         if isinstance(metadata.get(DESTINATION), str):
             builder.handed_off(to=metadata[DESTINATION], key=key, took_place=False)
 
-    def _take_guard(self, node: Node, name: str, arguments: dict[str, Any]) -> None:
+    def _take_guard(self, node: Node, name: str) -> None:
         """Note the message of a model that middleware asked, if it runs a call of it."""
         for message, guard in list(node.recording.guards.values()):
-            entry = LoggedMessage([], node.branch, frozenset())
-            requests = _messages.requests_of(message)
-            calls = [MessageCall(request, entry) for request in requests if request.name == name]
-            if any(call.may_be(node.call_id, name, arguments) for call in calls):
+            if any(call["name"] == name and call["id"] == node.call_id for call in message.tool_calls):
                 del node.recording.guards[message.id]
+                requests = _messages.requests_of(message)
                 entry = self._add_entry(guard, message, requests)
                 node.recording.builder.model_asked(requests, scope=entry.branch, agent=guard.name)
 
