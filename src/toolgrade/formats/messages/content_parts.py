@@ -21,6 +21,7 @@ from toolgrade._internal.message_content import Fields, as_object, first_of, is_
 from toolgrade.calls import ToolCallType
 from toolgrade.capture import Request
 from toolgrade.errors import InvalidDataError
+from toolgrade.formats.messages import gemini
 from toolgrade.formats.messages.field_readers import arguments_of, decoded, id_of, output_of, output_or_absent
 from toolgrade.formats.messages.message import Answer
 from toolgrade.formats.messages.openai_responses import read_responses_call
@@ -35,7 +36,7 @@ _ARGUMENT_KEYS = ("arguments", "args", "input", "tool.args", "tool_kwargs", "inp
 _ID_KEYS = ("id", "tool_call_id", "toolCallId", "call_id", "toolUseId")
 _NAME_KEYS = ("name", "toolName", "tool_name", "tool.name")
 _CONTENT_KEYS = ("response", "result", "output", "content")
-_TEXT_TYPES = frozenset({"text", "input_text", "output_text"})
+_TEXT_TYPES = frozenset({"text", "input_text", "output_text", "refusal"})
 _ANSWER_TYPES = ("tool_result", "tool_call_response", "call_output", "function_result")
 _CALL_TYPES = ("tool_use", "tool_call", "function_call")
 _RUN_BY_AGENT = re.compile("^(tool_result|tool_call_response)$|mcp|function")
@@ -122,7 +123,7 @@ def piece_of(part: object, path: str) -> Piece | None:
     fields = object_of(part)
     kind = _kind_of(fields)
     if kind in _TEXT_TYPES:
-        text = first_of(fields, "text", "content")
+        text = first_of(fields, "text", "content", "refusal")
         return text if isinstance(text, str) else None
     if kind.endswith(_ANSWER_TYPES) and not is_tool_search(kind):
         return _typed_answer(fields, kind)
@@ -144,6 +145,9 @@ def _kind_of(fields: Fields) -> str:
 
 def _untyped_piece(fields: Fields, path: str) -> Piece | None:
     """Return the call or the answer that stands under its own key in a part."""
+    block = gemini.hosted_block(fields)
+    if block:
+        return piece_of(block, path)
     for key, read in _UNTYPED_READERS.items():
         body = as_object(fields.get(key))
         if body is not None:
@@ -234,7 +238,7 @@ _UNTYPED_READERS: dict[str, Callable[[Fields, str], Piece | None]] = {
     "function_response": lambda body, _: answer_of(body),
     "tool_call": lambda body, path: call_of(body, path=path),
     "tool_call_result": _answer_with_origin,
-    "toolUse": lambda body, path: call_of(body, path=path, empty={}),
+    "toolUse": lambda body, path: call_of(body, path=path, empty={}, type=_RUNNERS.get(str(body.get("type")))),
     "toolResult": bedrock_answer,
 }
 """Readers of parts without a type, by the key of the call or answer in them: those of Google's, Amazon Bedrock's and

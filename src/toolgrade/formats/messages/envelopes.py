@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from toolgrade._internal.json import short_repr, to_json_value
+from toolgrade._internal.json import JsonObject, short_repr, to_json_value
 from toolgrade._internal.message_content import (
     Fields,
     as_object,
@@ -37,7 +37,7 @@ _TOKENS = {
 }
 
 _REQUEST_KEYS = ("messages", "input", "contents")
-_HISTORY_KEYS = ("automatic_function_calling_history", "automaticFunctionCallingHistory")
+HISTORY_KEYS: Final = ("automatic_function_calling_history", "automaticFunctionCallingHistory")
 """Keys of what google-genai sent in all for one response: the contents of the request, and the calls that it made."""
 _RESPONSE_KEYS = ("choices", "output", "response", "candidates")
 _OTHER_RESPONSE_KEYS = ("message", "promptFeedback")
@@ -59,7 +59,7 @@ _EARLY_ENDS = re.compile(
 
 _CALL_PARTS = ("toolUse", "functionCall", "function_call")
 """Keys of content parts that are calls."""
-LOST_CALLS = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "malformed_tool_use")
+LOST_CALLS: Final = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "malformed_tool_use")
 """Reasons of Gemini and Bedrock: the model wrote a call that the API could not read, and left out."""
 
 _CALL_REASON = re.compile(r"(?:^|[ ._-])(?:tool|function)[ _-]?(?:call|use)s?$", re.IGNORECASE)
@@ -155,7 +155,7 @@ class Envelope:
 
     def _content_keys(self, fields: Fields, path: str) -> list[str]:
         """Return the keys of a body with messages, that of the request first; none, with a problem, if unclear."""
-        requests = [key for key in _HISTORY_KEYS if fields.get(key)][:1] or present_keys(fields, _REQUEST_KEYS)
+        requests = [key for key in HISTORY_KEYS if fields.get(key)][:1] or present_keys(fields, _REQUEST_KEYS)
         responses = present_keys(fields, _RESPONSE_KEYS)
         responses = responses or [key for key in _OTHER_RESPONSE_KEYS if as_object(fields.get(key))][:1]
         for keys in (requests, responses):
@@ -169,7 +169,7 @@ class Envelope:
 
     def _add_content(self, key: str, value: object, path: str) -> None:
         """Add the value under a key of a body."""
-        if key in _HISTORY_KEYS:
+        if key in HISTORY_KEYS:
             self.entries.clear()  # it repeats the request
         if key in ("choices", "candidates"):
             self._add_choices(value, path)
@@ -233,9 +233,7 @@ class Envelope:
         place, message = self.entries[-1][0], object_of(self.entries[-1][1])
         text, is_call = text_or_empty(reason), has_calls(message)
         if text in LOST_CALLS and not is_call and not message.keys().isdisjoint(("parts", "done")):
-            key, part = ("parts", "functionCall") if "parts" in message else ("content", "toolUse")
-            call = {"name": "(unnamed)", "args": details or text, "input": text}
-            self.entries[-1] = place, {**message, key: [*parts_of(message.get(key)), {part: call}]}
+            self.entries[-1] = place, with_lost_call(message, text, details)
         elif _CALL_REASON.search(text) and text != "TOO_MANY_TOOL_CALLS" and not is_call:
             self.notes.warn(path, f"the response ended with {reason!r} and has no call; at least one call is missing")
         self.end = (RunStatus.STOPPED, str(reason)) if _EARLY_ENDS.fullmatch(text) else (RunStatus.OK, None)
@@ -286,6 +284,13 @@ def has_calls(message: Fields) -> bool:
         return True
     parts = [object_of(part) for part in parts_of(first_of(message, "content", "parts"))]
     return any(str(part.get("type")).endswith("tool_use") or first_of(part, *_CALL_PARTS) for part in parts)
+
+
+def with_lost_call(message: Fields, reason: str, details: str) -> JsonObject:
+    """Return a message of Gemini or Bedrock with the call that the API left out of it."""
+    key, part = ("parts", "functionCall") if "parts" in message else ("content", "toolUse")
+    call = {"name": "(unnamed)", "args": details or reason, "input": reason}
+    return {**message, key: [*parts_of(message.get(key)), {part: call}]}
 
 
 def _missing_content(fields: Fields) -> str:

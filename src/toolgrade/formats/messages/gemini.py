@@ -81,6 +81,15 @@ def _block(part: object) -> object:
     return {"type": "text", "text": fields.get("text", "")} if is_text else {"type": next(iter(fields), None)}
 
 
+def hosted_block(part: Fields) -> object:
+    """Return a part with a call that Google ran, or with its result, as a block of Anthropic; `None` for any other."""
+    fields = camel_keys(part)
+    # Frameworks have the key `tool_call`, too.
+    is_tool = any("toolType" in camel_keys(fields.get(key)) for key in ("toolCall", "toolResponse"))
+    is_code = not fields.keys().isdisjoint(("executableCode", "codeExecutionResult"))
+    return _block(part) if is_tool or is_code else None
+
+
 def _answer(answer: Fields) -> JsonObject:
     response = answer.get("response")
     error = object_of(response).get("error") if len(object_of(response)) == 1 else None

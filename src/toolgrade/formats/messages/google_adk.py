@@ -28,6 +28,8 @@ PSEUDO_TOOLS: Final = frozenset(
 )
 """Calls that ask a person in the name of the kit, and the one that is the structured answer."""
 
+TO_CONFIRM: Final = "This tool call requires confirmation"
+"""Start of the first answer to a call that a person has to confirm."""
 _UNKNOWN: Final = " failed as no tool with that name is available"
 _REJECTED: Final = "This tool call is rejected."
 _STOPS: Final = frozenset(

@@ -63,6 +63,11 @@ class LedgerCall:
         return not (self.runs or self.answer or self.handoff_to)
 
     @property
+    def needs_approval(self) -> bool:
+        """Whether the provider waits for a person's approval before it runs the tool."""
+        return self.is_open and self.request.needs_approval
+
+    @property
     def lacks_only_id(self) -> bool:
         """Whether the arguments were captured, and the id was not."""
         return self.request.id is None and self.request.arguments is not ABSENT
@@ -184,7 +189,15 @@ class CallLedger:
             elif message.requests:
                 batch = batch or self._new_batch(span)
                 for request in message.requests:
+                    self._drop_approved(request)
                     history.add_request(self._add(request, batch, span))
+
+    def _drop_approved(self, request: Request) -> None:
+        """Leave out the earlier request for approval that a call replaces; the two are one call."""
+        for call in self._by_id.pop(request.replaces, []) if request.replaces else []:
+            self.calls.remove(call)
+            self._by_name[call.request.name].remove(call)
+            call.batch.calls.remove(call)
 
     def _new_batch(self, span: Span, *, in_history: bool = False) -> CallBatch:
         # A message of a history came before the reply to that history.

@@ -20,7 +20,7 @@ from toolgrade.formats.messages.field_readers import decoded, id_of, list_of
 from toolgrade.formats.messages.message import Answer
 from toolgrade.formats.traces.genai_messages import read_messages
 from toolgrade.formats.traces.messages import Speaker, TraceMessage, langchain_answer, last_text
-from toolgrade.formats.traces.span_tree import Event, ModelCall, Span, SpanKind, ToolRecord, is_wait
+from toolgrade.formats.traces.span_tree import Event, ModelCall, Span, SpanKind, ToolRecord, has_interrupt, is_wait
 from toolgrade.formats.traces.tracers import TRACERS, lists_of, marks_of, names_of
 from toolgrade.formats.traces.tracers.tracer import CALL_STATUS, HANDOFF, INPUT, MCP_SERVER, OUTPUT
 from toolgrade.formats.traces.values import (
@@ -75,8 +75,6 @@ _FUNCTION_RESPONSE = frozenset({"id", "name", "response"})
 _NAME_IN_SPAN = re.compile(r"^(?:execute_tool|running tool:|invoke_agent|agent run|agent_run)\s*\[?(.*?)\]?$")
 _PASSED_ON = re.compile(r"(?:[\w.]+\.)?ParentCommand\b")
 """LangGraph's exception for a tool or a node that returns a command to the graph around it."""
-_INTERRUPT = "__interrupt__"
-"""Key of what LangGraph asks a person, in the output of a graph that waits."""
 _PYTHON_CALL = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
 """Keys that instrumentations of Python functions write; the last one is an argument of a framework's own wrapper."""
 
@@ -195,17 +193,9 @@ def _read_surroundings(span: Span) -> None:
     if span.kind == "agent":
         span.offered = list(_offered(span))
     read_messages(span)
-    span.interrupted = any(_has_interrupt(span.attributes.get(key)) for key in _RESPONSES)
+    span.interrupted = any(has_interrupt(span.attributes.get(key)) for key in _RESPONSES)
     span.input_text = _plain_text(span.prompt, "user") or _plain_text(span.reply_messages, "user")
     span.output_text = _plain_text(span.reply_messages, "model")
-
-
-def _has_interrupt(output: object) -> bool:
-    """Return whether the output of a graph, or one object inside of it, says that it waits for a person."""
-    if isinstance(output, str) and _INTERRUPT not in output:
-        return False
-    fields = json_object(output)
-    return any(inner.get(_INTERRUPT) for inner in (fields, *map(object_of, fields.values())))
 
 
 def _plain_text(messages: Iterable[TraceMessage], speaker: Speaker) -> str | None:
@@ -237,6 +227,8 @@ def read_tool_run(span: Span) -> None:
     _complete_from_events(run, span.events)
     for tracer in TRACERS:
         tracer.complete_tool(span)
+    if isinstance(run.result, str) and run.result.strip() == "null":  # as `[]` and `{}`, it is a value
+        run.result = None
     unwrap_result(run)
 
 

@@ -26,6 +26,7 @@ from toolgrade.formats.traces.messages import (
     Speaker,
     TraceMessage,
     answers_in,
+    automatic_calls_in,
     event_message,
     is_nameless,
     is_unread,
@@ -54,6 +55,7 @@ _MESSAGE_EVENTS = frozenset(f"gen_ai.{role}.message" for role in ("system", "use
 _CONVERSATIONS = names_of(CONVERSATION)
 _SAYS_MORE = re.compile(
     r'"status": ?"error"|"is_error": ?true|"invalid_tool_calls": ?\[\{'
+    r'|"executable_?[cC]ode"|"tool_?[tT]ype"|MALFORMED_FUNCTION_CALL|UNEXPECTED_TOOL_CALL'
     r'|"type": ?"(?:server_tool_use|mcp_tool_use|(?!function|custom|tool)\w+_call)"'
 )
 """Text of what indexed messages lack: failures, calls of LangChain whose arguments are not JSON, who ran a call."""
@@ -109,6 +111,9 @@ def _messages_of(span: Span, speaker: Speaker) -> list[TraceMessage]:
     messages = messages or [message for event in span.events for message in _messages_in_event(event, speaker)]
     for tracer in TRACERS:
         messages = messages or tracer.messages(span, speaker)
+    if speaker == "user":
+        for key in names_of(OUTPUT):
+            messages = automatic_calls_in(span.attributes.get(key), span.place_of(key)) or messages
     return messages
 
 

@@ -22,12 +22,14 @@ from itertools import groupby, takewhile
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
-from toolgrade._internal.message_content import Fields, as_object, object_of, parts_of, text_of
+from toolgrade._internal.json import to_json_value
+from toolgrade._internal.message_content import Fields, as_object, first_of, object_of, parts_of, text_of
 from toolgrade.capture import Request
 from toolgrade.capture.input_parts import read_image, texts_with_images
 from toolgrade.cases import MLLMImage
 from toolgrade.formats.messages import langchain
 from toolgrade.formats.messages.content_parts import answer_of, call_of, piece_of
+from toolgrade.formats.messages.envelopes import HISTORY_KEYS, LOST_CALLS, with_lost_call
 from toolgrade.formats.messages.field_readers import Notes, decoded, list_of, present_keys
 from toolgrade.formats.messages.message import RUN_BY_PROVIDER, Answer
 from toolgrade.formats.messages.openai_responses import read_responses_answer, read_responses_call
@@ -68,7 +70,9 @@ _WRAPPERS: dict[str, Speaker | None] = {
 
 NOTHING = frozenset({"", "{}", "[]", "null", "<not serializable>"})
 """Texts that instrumentations write where they have nothing to keep."""
-_CONTENT_KEYS = ("content", "parts", "contents", "blocks")
+_CONTENT_KEYS = ("content", "parts", "contents", "blocks", "refusal")
+_MARKS_OF_REPLY = ("content", "message", "finishReason", "finish_reason")
+"""Keys of a choice, or of a candidate."""
 _PART_KEYS = frozenset({"type", "text", "toolUse", "toolResult"})
 _FRAMED_ANSWER = re.compile(r"(?:Call id: ([^\n]*)\n)?(Error|Observation):\n(.*)", re.DOTALL)
 """The text that a framework puts around an observation or an error before it shows it to the model."""
@@ -288,7 +292,7 @@ def _messages_in_text(value: str, path: str, default: Speaker, depth: int) -> li
     if not isinstance(content, str):
         messages = messages_in(content, path, default, depth + 1)
         # Tracers that drop content leave messages with a role and nothing else; a list of them is not a text.
-        if messages or all_entries(list_of(content), lambda entry: "role" in entry):
+        if messages or all_entries(list_of(content), lambda entry: "role" in entry) or is_response(content):
             return messages
         text = value
     objects = _objects_in(text, path) if default == "model" else []
@@ -327,7 +331,7 @@ def _bare_call(fields: Fields, path: str) -> Request | None:
         return None
     if _is_plain_call(fields):
         return call_of(fields, path=path)
-    if string_of(fields.get("type")).endswith("_call") and "lc" not in fields:
+    if string_of(fields.get("type")).endswith(("_call", "mcp_approval_request")) and "lc" not in fields:
         item = read_responses_call(fields)
         return item and replace(item, source=path)
     piece = piece_of(fields, path)
@@ -354,11 +358,46 @@ def _object(fields: Fields, path: str, default: Speaker, depth: int) -> list[Tra
     if str(fields.get("type")).endswith("_output") and "call_id" in fields:
         answer = read_responses_answer(fields)
         return [TraceMessage("tool", path, answer=answer)] if answer else []
+    reason = to_json_value(first_of(fields, "finishReason", "finish_reason", "stopReason"))
+    if reason in LOST_CALLS:
+        fields = _with_lost_call(fields, str(reason))
     if fields.get("role") is not None and not isinstance(fields.get("message"), dict):
         return _message(fields, path)
     if isinstance(fields.get("parts"), list):
         return _message({**fields, "role": default}, path)
     return _wrapped_messages(fields, path, default, depth)
+
+
+def _with_lost_call(fields: Fields, reason: str) -> Fields:
+    """Return a candidate of Gemini, or a response of Bedrock, as its message with the call that the API left out."""
+    content = object_of(first_of(fields, "content", "output"))
+    message = {"role": "model", "parts": [], **(as_object(content.get("message")) or content)}
+    if "content" in message:
+        del message["parts"]
+    has_call = any(isinstance(piece_of(part, ""), Request) for part in parts_of(first_of(message, "content", "parts")))
+    details = string_of(first_of(fields, "finishMessage", "finish_message"))
+    return message if has_call else with_lost_call(message, reason, details)
+
+
+def automatic_calls_in(value: object, path: str) -> list[TraceMessage]:
+    """Return what google-genai sent in all for a response: the contents of the request, and the calls that it made."""
+    is_other = isinstance(value, str) and not any(key in value for key in HISTORY_KEYS)
+    fields = {} if is_other else json_object(value)
+    key = first_key(fields, *HISTORY_KEYS)
+    return messages_in(fields[key], f"{path}.{key}", "user") if key else []
+
+
+def is_response(value: object) -> bool:
+    """Return whether a value is the reply of a model in the form of an API; one without words and calls is no text."""
+    fields = json_object(value)
+    message = object_of(object_of(fields.get("output")).get("message")) or fields
+    lists = (fields.get("candidates"), fields.get("choices"))
+    return (
+        (_ROLES.get(str(message.get("role"))) == "model" and not message.keys().isdisjoint(_CONTENT_KEYS))
+        or fields.get("object") == "response"
+        or as_object(first_of(fields, "promptFeedback", "prompt_feedback")) is not None
+        or any(all_entries(entries or [], lambda one: not one.keys().isdisjoint(_MARKS_OF_REPLY)) for entries in lists)
+    )
 
 
 def _wrapped_messages(fields: Fields, path: str, default: Speaker, depth: int) -> list[TraceMessage]:

@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
+from toolgrade._internal.message_content import object_of
 from toolgrade.calls import ToolCallType
 from toolgrade.formats.messages.content_parts import cut_off
 from toolgrade.formats.traces.messages import TraceMessage
@@ -33,6 +34,9 @@ _WAIT = re.compile(
     re.MULTILINE,
 )
 """Exceptions by which frameworks suspend a run, and the text of LangGraph's own without its class."""
+
+_INTERRUPT = "__interrupt__"
+"""Key of what LangGraph asks a person, in the output of a graph that waits."""
 
 _LONG_AGO = datetime.min.replace(tzinfo=timezone.utc)
 _NEVER = datetime.max.replace(tzinfo=timezone.utc)
@@ -218,6 +222,14 @@ class Span:
         warning = f"{path}: {message}"
         if warning not in self.doubts:
             self.doubts.append(warning)
+
+
+def has_interrupt(output: object) -> bool:
+    """Return whether the output of a graph, or one object inside of it, says that it waits for a person."""
+    if isinstance(output, str) and _INTERRUPT not in output:
+        return False
+    fields = json_object(output)
+    return any(inner.get(_INTERRUPT) for inner in (fields, *map(object_of, fields.values())))
 
 
 def is_wait(error: str | None) -> bool:

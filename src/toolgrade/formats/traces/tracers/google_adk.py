@@ -8,10 +8,11 @@ from typing import Any
 
 from toolgrade._internal.message_content import object_of
 from toolgrade.formats.messages.field_readers import list_of
-from toolgrade.formats.messages.google_adk import TRANSFER
+from toolgrade.formats.messages.google_adk import TO_CONFIRM, TRANSFER
 from toolgrade.formats.traces.span_tree import Span
 from toolgrade.formats.traces.tracers.tracer import Attributes, Tracer
 from toolgrade.formats.traces.values import json_object
+from toolgrade.matching.json_compare import ABSENT
 
 _AGENT = re.compile(r"^agent_run \[.+\]$")
 """Name of an agent span of version 1, which says nothing else about the agent."""
@@ -37,6 +38,14 @@ def _offered(span: Span) -> Iterator[Any]:
 def _complete_tool(span: Span) -> None:
     # Gemini gives calls no ids, so the kit makes one up for the run. The messages may have other ids, such as `add_0`.
     span.tool_run.has_own_id = str(span.tool_run.call_id).startswith("adk-")
+    if _asks(span.tool_run.result):
+        span.interrupted, span.tool_run.result = True, ABSENT
+
+
+def _asks(result: object) -> bool:
+    """Return whether a result says that a person has to confirm the call."""
+    fields = json_object(result)
+    return str(object_of(fields.get("response", fields)).get("error")).startswith(TO_CONFIRM)
 
 
 def _complete(span: Span) -> None:

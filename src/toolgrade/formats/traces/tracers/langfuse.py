@@ -19,13 +19,15 @@ from toolgrade.formats.messages.field_readers import Notes, decoded, list_of
 from toolgrade.formats.traces.messages import (
     Speaker,
     TraceMessage,
+    automatic_calls_in,
+    is_response,
     langchain_answer,
     last_text,
     messages_in,
     requests_in,
     tools_beside_messages,
 )
-from toolgrade.formats.traces.span_tree import Span, is_wait
+from toolgrade.formats.traces.span_tree import Span, has_interrupt, is_wait
 from toolgrade.formats.traces.tracers.tracer import INPUT, OUTPUT, Attributes, Tracer
 from toolgrade.formats.traces.values import (
     all_entries,
@@ -161,6 +163,9 @@ def _complete(span: Span) -> None:
     if span.kind == "model":
         _read_model(span.record, span)
     trace = object_of(span.record.get(_TRACE))
+    if span.kind not in ("tool", "model"):
+        outputs = (span.record.get("output"), trace.get("output"))
+        span.interrupted |= any(has_interrupt(decoded(decoded(output))) for output in outputs)
     if trace:
         span.input_text = span.input_text or _text_in(trace.get("input"), "user")
         span.output_text = span.output_text or _text_in(trace.get("output"), "model")
@@ -173,10 +178,13 @@ def _read_messages(fields: Fields, span: Span) -> None:
     reply = messages_in(outputs, output_path, "model")
     span.input_text = _text_in(inputs, "user")
     span.output_text = span.output_text or _text_in(outputs, "model")
-    span.prompt = messages_in(inputs, input_path, "user") or span.prompt
+    automatic = automatic_calls_in(outputs, output_path)
+    span.prompt = automatic or messages_in(inputs, input_path, "user") or span.prompt
     # The output counts, unless the attributes of the span show more calls.
     if reply and len(requests_in(reply)) >= len(requests_in(span.reply_messages)):
         span.reply = reply
+    if span.reply is None and is_response(outputs):  # one that says nothing
+        span.reply = []
 
 
 def _read_model(fields: Fields, span: Span) -> None:
