@@ -228,7 +228,8 @@ def bedrock_answer(body: Fields, _path: str) -> Answer:
     if isinstance(content, list):
         values = [_bedrock_value(item) for item in content]
         content = values[0] if len(values) == 1 else output_of(values)
-    return Answer(text_of(body.get("toolUseId")), None, content, body.get("status") == "error")
+    # Only the result of a tool that Bedrock ran has a type.
+    return Answer(text_of(body.get("toolUseId")), None, content, body.get("status") == "error", ran="type" in body)
 
 
 _UNTYPED_READERS: dict[str, Callable[[Fields, str], Piece | None]] = {

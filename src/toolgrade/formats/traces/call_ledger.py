@@ -198,6 +198,8 @@ class CallLedger:
             self.calls.remove(call)
             self._by_name[call.request.name].remove(call)
             call.batch.calls.remove(call)
+            if not call.batch.calls:
+                self.batches.remove(call.batch)
 
     def _new_batch(self, span: Span, *, in_history: bool = False) -> CallBatch:
         # A message of a history came before the reply to that history.

@@ -86,6 +86,11 @@ _MARK_OF_PRINTED = re.compile(
     r"\b(?:role|tool_calls?|call_id|arguments|additional_kwargs)'?(?:=|: )|type'?(?:=|: )'\w|object at 0x"
 )
 """Text that printed messages, responses and calls have, unlike what a model writes itself."""
+_CLASS_OF_SDK = re.compile(
+    r"\s*[\[(]?(?:\w+\.)*(Part|TextBlock|ToolUseBlock|GenerateContentResponse|Candidate|Agent(?:Finish|Action)"
+    r"|(?:AI|Human|Tool|System)Message(?:Chunk)?|ChatGeneration|LLMResult)\(\w+="
+)
+"""Start of a printed object, or of a list of them, of a class whose name shows that it is a reply or a part of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -572,7 +577,16 @@ def _printed_messages(content: object, path: str) -> list[TraceMessage]:
 def _objects_in(text: object, path: str) -> list[TraceMessage]:
     """Return the messages and calls of a printed object, or of a list; none if it is the model's own text."""
     printed = _printed_value(text)
-    entries = map(object_of, printed if isinstance(printed, list) else [printed])
+    entries = list(map(object_of, printed if isinstance(printed, list) else [printed]))
+    name = _CLASS_OF_SDK.match(str(text))
+    if name and name[1].endswith(("Part", "Block")):
+        printed = {"role": "assistant", "content": printed}
+    elif name and all("content" in entry and "role" not in entry for entry in entries):
+        printed = [
+            {**entry, "type": name[1].removesuffix("Chunk").removesuffix("Message").lower()} for entry in entries
+        ]
+    if name:
+        return messages_in(printed, path, "model", _MAX_DEPTH - 5)
     return messages_in(printed, path, "model", _MAX_DEPTH - 3) if any(map(_is_printed_message, entries)) else []
 
 
@@ -594,6 +608,8 @@ def is_unread(message: TraceMessage) -> bool:
     text = message.text or ""
     if message.speaker != "model" or not _PRINTED.match(text):
         return False
+    if _CLASS_OF_SDK.match(text):
+        return True
     return _printed_value(text) is None and _MARK_OF_PRINTED.search(text) is not None
 
 

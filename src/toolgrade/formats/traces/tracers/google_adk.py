@@ -49,7 +49,8 @@ def _asks(result: object) -> bool:
 
 
 def _complete(span: Span) -> None:
-    """Mark requests to transfer the conversation to another agent, which are hand-offs."""
+    """Mark requests to transfer the conversation to another agent; leave out answers that only ask a person."""
+    span.prompt = [message for message in span.prompt if not (message.answer and _asks(message.answer.content))]
     if any(key.startswith("gcp.vertex.agent.") for key in span.attributes):
         for request in (request for message in span.reply_messages for request in message.requests):
             request.handoff = request.name == TRANSFER
