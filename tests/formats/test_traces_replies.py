@@ -217,11 +217,12 @@ def adk_trace(number: int, trace: str, result: Plain) -> list[Plain]:
     return [tool(number, None, "wipe", trace=trace, **names, **{"gcp.vertex.agent.tool_response": json.dumps(result)})]
 
 
-def test_a_tool_of_googles_kit_waits_for_a_confirmation() -> None:
-    """The run goes on in the next trace of the session."""
+@pytest.mark.parametrize("call_id", ["adk-1", "wipe_0"])
+def test_a_tool_of_googles_kit_waits_for_a_confirmation(call_id: str) -> None:
+    """The run goes on in the next trace of the session, whichever id the messages have."""
     asks = {"error": "This tool call requires confirmation, please approve or reject."}
     session: Plain = {"gen_ai.conversation.id": "s"}
-    request = {"id": "adk-1", "name": "wipe", "arguments": {"all": True}}
+    request = {"id": call_id, "name": "wipe", "arguments": {"all": True}}
     first = [chat(1, None, request, trace="a" * 32, **session), *adk_trace(2, "a" * 32, asks)]
     history = [{"role": "user", "content": "Wipe."}, {"role": "assistant", "tool_calls": [request]}]
     asked_again = chat(13, None, trace="b" * 32, **session, **{"gen_ai.input.messages": json.dumps(history)})

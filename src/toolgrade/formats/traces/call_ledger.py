@@ -350,7 +350,7 @@ class CallLedger:
 
     def _resumed_call(self, span: Span) -> LedgerCall | None:
         """Return a call for a run that an earlier trace of the conversation waits for; its answer moves here."""
-        run_id = span.tool_run.call_id
+        run_id = None if span.tool_run.has_own_id else span.tool_run.call_id
         calls = [call for call in self._earlier[span.tool_run.tool] if call.waits]
         calls = [call for call in calls if run_id is None or call_id_of(call.request) in (None, run_id)]
         if not calls or span.scope is not None:

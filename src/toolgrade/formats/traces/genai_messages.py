@@ -56,7 +56,7 @@ _CONVERSATIONS = names_of(CONVERSATION)
 _SAYS_MORE = re.compile(
     r'"status": ?"error"|"is_error": ?true|"invalid_tool_calls": ?\[\{'
     r'|"executable_?[cC]ode"|"tool_?[tT]ype"|MALFORMED_FUNCTION_CALL|UNEXPECTED_TOOL_CALL'
-    r'|"type": ?"(?:server_tool_use|mcp_tool_use|(?!function|custom|tool)\w+_call)"'
+    r'|"type": ?"(?:server_tool_use|mcp_tool_use|mcp_approval_request|(?!function|custom|tool)\w+_call)"'
 )
 """Text of what indexed messages lack: failures, calls of LangChain whose arguments are not JSON, who ran a call."""
 _INDEX = re.compile(r"\.?(\d+)\.")
