@@ -81,6 +81,14 @@ SAID = {"text": "So it is."}
 WORDS: Plain = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Wiped."}]}
 REPLIES: dict[str, Plain] = {
     "automatic calls": AUTOMATIC,
+    "automatic call that failed": {
+        **AUTOMATIC,
+        "automatic_function_calling_history": [
+            *AUTOMATIC["automatic_function_calling_history"][:2],
+            {"role": "user", "parts": [{"function_response": {"name": "measure", "response": {"error": "no pier"}}}]},
+        ],
+    },
+    "thought": candidate({"text": "Hm.", "thought": True}, SAID),
     "code": candidate({"text": "I compute."}, CODE, PRINTED, SAID),
     "tool of Google": candidate(MAP, PLACE, SAID),
     "tool of Bedrock": {
@@ -88,6 +96,7 @@ REPLIES: dict[str, Plain] = {
         "stopReason": "end_turn",
     },
     "refusal": choice(content=None, refusal="I must not."),
+    "refusal beside an empty text": choice(content="", refusal="I must not."),
     "refusal among parts": response(
         {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "I must not."}]}
     ),
@@ -110,6 +119,14 @@ def test_a_reply_is_read_as_among_messages(reader: Any, reply: Plain) -> None:
 
     assert essence(run) == essence(read(reply).run)
     assert run.warnings == [] or "finishMessage" in str(reply)
+
+
+def test_the_reason_for_a_lost_call_alone_is_reported() -> None:
+    """As the content was not captured."""
+    run = run_of(spans(hidden(1, **{"gen_ai.response.finish_reasons": ["MALFORMED_FUNCTION_CALL"]})))
+
+    (warning,) = run.warnings
+    assert warning.endswith("the model stopped to call tools, but the trace does not show the calls")
 
 
 def test_a_request_for_approval_waits_until_it_is_answered() -> None:
@@ -170,7 +187,7 @@ GEMINI = "Part(function_call=FunctionCall(args={'at': 'pier'}, name='measure'))"
     "printed",
     [
         f"AIMessage(content='I look.', additional_kwargs={{}}, {CALLS})",
-        f"GenerateContentResponse(candidates=[Candidate(content=Content(parts=[{GEMINI}], role='model'))])",
+        f"GenerateContentResponse(candidates=[Candidate(content=Content(parts=[{GEMINI}]), finish_reason=<End.STOP: 'STOP'>)])",
         f"[{GEMINI}]",
     ],
 )

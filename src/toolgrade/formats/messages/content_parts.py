@@ -139,7 +139,7 @@ def _kind_of(fields: Fields) -> str:
     """Return the type of a part in snake_case; `text` if it has only a text."""
     kind = fields.get("type") or fields.get("block_type")
     if not kind:
-        return "text" if "text" in fields else ""
+        return "text" if "text" in fields and fields.get("thought") is not True else ""
     return str(kind).replace("-", "_")
 
 
@@ -222,6 +222,14 @@ def _answer_with_origin(body: Fields, _path: str) -> Answer:
     return replace(answer, failed=body.get("error") is True)
 
 
+def _google_answer(body: Fields, _path: str) -> Answer:
+    """Return the answer in a `FunctionResponse` of Google; under `error` alone are the details of a failure."""
+    answer = answer_of(body)
+    output = object_of(answer.content)
+    is_error = len(output) == 1 and output.get("error") is not None
+    return replace(answer, content=output["error"], failed=True) if is_error else answer
+
+
 def bedrock_answer(body: Fields, _path: str) -> Answer:
     """Return the answer in a `ToolResultBlock` of Amazon Bedrock."""
     content = body.get("content")
@@ -235,8 +243,8 @@ def bedrock_answer(body: Fields, _path: str) -> Answer:
 _UNTYPED_READERS: dict[str, Callable[[Fields, str], Piece | None]] = {
     "functionCall": lambda body, path: call_of(body, path=path, empty={}),
     "function_call": lambda body, path: call_of(body, path=path, empty={}),
-    "functionResponse": lambda body, _: answer_of(body),
-    "function_response": lambda body, _: answer_of(body),
+    "functionResponse": _google_answer,
+    "function_response": _google_answer,
     "tool_call": lambda body, path: call_of(body, path=path),
     "tool_call_result": _answer_with_origin,
     "toolUse": lambda body, path: call_of(body, path=path, empty={}, type=_RUNNERS.get(str(body.get("type")))),

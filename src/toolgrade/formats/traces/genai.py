@@ -16,6 +16,7 @@ from toolgrade._internal.message_content import Fields, as_object, first_of, obj
 from toolgrade.calls import ToolCallType
 from toolgrade.capture import Request
 from toolgrade.formats.messages.content_parts import content_of, with_arguments
+from toolgrade.formats.messages.envelopes import LOST_CALLS
 from toolgrade.formats.messages.field_readers import decoded, id_of, list_of
 from toolgrade.formats.messages.message import Answer
 from toolgrade.formats.traces.genai_messages import read_messages
@@ -59,7 +60,7 @@ _USAGE = {
 _FINISH_REASONS = names_of("gen_ai.response.finish_reasons", "gen_ai.response.finish_reason")
 _RESPONSES = names_of(OUTPUT)
 _DEFINITIONS = names_of("gen_ai.tool.definitions", "gen_ai.request.tools")
-_TOOL_REASONS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
+_TOOL_REASONS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call", *map(str.lower, LOST_CALLS)})
 _GOOGLE = ("gemini", "gcp", "google", "vertex")
 """Prefixes of Google's provider names. Its models report `STOP` also when they ask for tools."""
 

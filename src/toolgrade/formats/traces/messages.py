@@ -70,7 +70,7 @@ _WRAPPERS: dict[str, Speaker | None] = {
 
 NOTHING = frozenset({"", "{}", "[]", "null", "<not serializable>"})
 """Texts that instrumentations write where they have nothing to keep."""
-_CONTENT_KEYS = ("content", "parts", "contents", "blocks", "refusal")
+_CONTENT_KEYS = ("content", "parts", "contents", "blocks")
 _MARKS_OF_REPLY = ("content", "message", "finishReason", "finish_reason")
 """Keys of a choice, or of a candidate."""
 _PART_KEYS = frozenset({"type", "text", "toolUse", "toolResult"})
@@ -86,8 +86,10 @@ _MARK_OF_PRINTED = re.compile(
     r"\b(?:role|tool_calls?|call_id|arguments|additional_kwargs)'?(?:=|: )|type'?(?:=|: )'\w|object at 0x"
 )
 """Text that printed messages, responses and calls have, unlike what a model writes itself."""
+_ENUM = re.compile(r"<\w+\.\w+: ('[^'\n]*')>")
+"""A printed member of an enumeration, with its value."""
 _CLASS_OF_SDK = re.compile(
-    r"\s*[\[(]?(?:\w+\.)*(Part|TextBlock|ToolUseBlock|GenerateContentResponse|Candidate|Agent(?:Finish|Action)"
+    r"\s*[\[(]?(?:\w+\.)*(Part|TextBlock|ToolUseBlock|GenerateContentResponse|Candidate|Content|FunctionCall|Agent(?:Finish|Action)"
     r"|(?:AI|Human|Tool|System)Message(?:Chunk)?|ChatGeneration|LLMResult)\(\w+="
 )
 """Start of a printed object, or of a list of them, of a class whose name shows that it is a reply or a part of one."""
@@ -469,6 +471,7 @@ def _speaker_of(fields: Fields) -> Speaker:
 def _content_of(fields: Fields, path: str) -> tuple[Any, str]:
     """Return the content of a message, which may be wrapped once more, and its path."""
     key = first_key(fields, *_CONTENT_KEYS) or "content"
+    key = key if fields.get(key) or fields.get("refusal") is None else "refusal"
     content = fields.get(key)
     parts = object_of(content).get("parts")
     return (parts, f"{path}.{key}.parts") if isinstance(parts, list) else (content, f"{path}.{key}")
@@ -593,7 +596,8 @@ def _objects_in(text: object, path: str) -> list[TraceMessage]:
 def _printed_value(text: object) -> Any:  # noqa: ANN401 - a JSON value
     """Return the object or the list that a text was printed from; `None` for any other text."""
     is_printed = isinstance(text, str) and _PRINTED.match(text)
-    return object_of(read_literal(f"{{'output': {text}}}")).get("output") if is_printed else None
+    plain = _ENUM.sub(r"\1", f"{{'output': {text}}}") if is_printed else None
+    return object_of(read_literal(plain)).get("output")
 
 
 def _is_printed_message(fields: Fields) -> bool:

@@ -45,7 +45,7 @@ def _complete_tool(span: Span) -> None:
 def _asks(result: object) -> bool:
     """Return whether a result says that a person has to confirm the call."""
     fields = json_object(result)
-    return str(object_of(fields.get("response", fields)).get("error")).startswith(TO_CONFIRM)
+    return str(object_of(fields.get("response", fields)).get("error", result)).startswith(TO_CONFIRM)
 
 
 def _complete(span: Span) -> None:
