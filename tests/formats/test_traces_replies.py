@@ -111,6 +111,10 @@ REPLIES: dict[str, Plain] = {
 }
 
 
+SAID_TOO: Plain = {"type": "text", "content": "I measure."}
+ASKS: Plain = {"type": "tool_call", "id": "c", "name": "measure", "arguments": {}}
+
+
 @pytest.mark.parametrize("reader", [openinference, langfuse])
 @pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES)
 def test_a_reply_is_read_as_among_messages(reader: Any, reply: Plain) -> None:
@@ -119,6 +123,16 @@ def test_a_reply_is_read_as_among_messages(reader: Any, reply: Plain) -> None:
 
     assert essence(run) == essence(read(reply).run)
     assert run.warnings == [] or "finishMessage" in str(reply)
+
+
+@pytest.mark.parametrize(("parts", "names"), [([SAID_TOO], ["(unnamed)"]), ([SAID_TOO, ASKS], ["measure"])])
+def test_a_message_may_say_that_a_call_was_lost(parts: list[Plain], names: list[str]) -> None:
+    """Beside its text; not if it shows a call."""
+    message: Plain = {"role": "assistant", "parts": parts, "finish_reason": "MALFORMED_FUNCTION_CALL"}
+
+    run = run_of(spans(hidden(1, **{"gen_ai.output.messages": json.dumps([message])})))
+
+    assert ([call.name for call in run.calls], run.actual_output) == (names, None)
 
 
 def test_the_reason_for_a_lost_call_alone_is_reported() -> None:
@@ -180,6 +194,7 @@ def test_json_of_the_model_is_its_answer(text: str) -> None:
 
 
 CALLS = "tool_calls=[{'name': 'measure', 'args': {'at': 'pier'}, 'id': 'c', 'type': 'tool_call'}]"
+STOP = "<FinishReason.STOP: 'STOP'>"
 GEMINI = "Part(function_call=FunctionCall(args={'at': 'pier'}, name='measure'))"
 
 
@@ -187,7 +202,7 @@ GEMINI = "Part(function_call=FunctionCall(args={'at': 'pier'}, name='measure'))"
     "printed",
     [
         f"AIMessage(content='I look.', additional_kwargs={{}}, {CALLS})",
-        f"GenerateContentResponse(candidates=[Candidate(content=Content(parts=[{GEMINI}]), finish_reason=<End.STOP: 'STOP'>)])",
+        f"GenerateContentResponse(candidates=[Candidate(content=Content(parts=[{GEMINI}]), finish_reason={STOP})])",
         f"[{GEMINI}]",
     ],
 )

@@ -22,7 +22,6 @@ from itertools import groupby, takewhile
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
-from toolgrade._internal.json import to_json_value
 from toolgrade._internal.message_content import Fields, as_object, first_of, object_of, parts_of, text_of
 from toolgrade.capture import Request
 from toolgrade.capture.input_parts import read_image, texts_with_images
@@ -365,9 +364,9 @@ def _object(fields: Fields, path: str, default: Speaker, depth: int) -> list[Tra
     if str(fields.get("type")).endswith("_output") and "call_id" in fields:
         answer = read_responses_answer(fields)
         return [TraceMessage("tool", path, answer=answer)] if answer else []
-    reason = to_json_value(first_of(fields, "finishReason", "finish_reason", "stopReason"))
+    reason = string_of(first_of(fields, "finishReason", "finish_reason", "stopReason"))
     if reason in LOST_CALLS:
-        fields = _with_lost_call(fields, str(reason))
+        fields = _with_lost_call(fields, reason)
     if fields.get("role") is not None and not isinstance(fields.get("message"), dict):
         return _message(fields, path)
     if isinstance(fields.get("parts"), list):
@@ -376,11 +375,10 @@ def _object(fields: Fields, path: str, default: Speaker, depth: int) -> list[Tra
 
 
 def _with_lost_call(fields: Fields, reason: str) -> Fields:
-    """Return a candidate of Gemini, or a response of Bedrock, as its message with the call that the API left out."""
+    """Return a candidate of Gemini, a response of Bedrock or a message with the call that the API left out of it."""
     content = object_of(first_of(fields, "content", "output"))
-    message = {"role": "model", "parts": [], **(as_object(content.get("message")) or content)}
-    if "content" in message:
-        del message["parts"]
+    content = as_object(content.get("message")) or content or (fields if "role" in fields else {})
+    message = {"role": "model", **({} if "content" in content else {"parts": []}), **content}
     has_call = any(isinstance(piece_of(part, ""), Request) for part in parts_of(first_of(message, "content", "parts")))
     details = string_of(first_of(fields, "finishMessage", "finish_message"))
     return message if has_call else with_lost_call(message, reason, details)
