@@ -309,14 +309,22 @@ def test_waiting_call_is_edited_after_one_of_the_same_id() -> None:
     assert state_of(recorder.run)[:2] == ([(1, "ok", 0), (20, "pending", 1)], "interrupted")
 
 
-@pytest.mark.parametrize("options", [{"interrupt_after": ["tools"]}, {"interrupt_before": ["agent"]}], ids=str)
-def test_breakpoint_where_no_call_waits(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("options", "mode"),
+    [
+        ({"interrupt_after": ["tools"]}, "sync"),
+        ({"interrupt_after": ["tools"]}, "async"),
+        ({"interrupt_before": ["agent"]}, "sync"),
+    ],
+    ids=str,
+)
+def test_breakpoint_where_no_call_waits(options: dict[str, Any], mode: str) -> None:
     """A graph that stops between its tools and its model waits, and goes on as the same run."""
     recorder, statuses = ToolCallRecorder(), []
     graph = agent("", [asks(("look", {"x": 1}, "a")), asks(("look", {"x": 2}, "a")), "done"], **options)
     inputs: Any = GO
     while inputs or graph.get_state(T).next:
-        graph.invoke(inputs, thread("T", recorder))
+        play(graph, mode, inputs, recorder)
         statuses.append(recorder.run.status)
         inputs = None
 

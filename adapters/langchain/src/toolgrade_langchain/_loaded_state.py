@@ -9,7 +9,8 @@ again.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any, Final
 
@@ -29,7 +30,7 @@ _TASKS: Final = "__pregel_tasks"
 def loaded_messages() -> list[list[BaseMessage]]:
     """Return the lists of messages in the state of the graph whose node begins; none if they cannot be read."""
     try:
-        loop = next(filter(None, map(_loop_in, _frames())), None)
+        loop = _loop()
         if loop is None:
             return []
         values = {name: channel.get() for name, channel in loop.channels.items() if channel.is_available()}
@@ -44,15 +45,30 @@ def loaded_messages() -> list[list[BaseMessage]]:
         return []
 
 
-def is_at_breakpoint() -> bool:
+def reference_to_loop() -> Callable[[], Any]:
+    """Return a weak reference to the loop of the graph whose node begins; its end may not show it."""
+    try:
+        return weakref.ref(_loop())
+    except Exception:  # noqa: BLE001 - as above
+        return lambda: None
+
+
+def is_at_breakpoint(loop_of_nodes: Callable[[], Any] | None) -> bool:
     """Return whether the graph that ends stops before or after a node, as its options say, and has more to do."""
     try:
-        loop: Any = next((frame.f_locals["loop"] for frame in _frames() if "loop" in frame.f_locals), None)
+        loops = (frame.f_locals["loop"] for frame in _frames() if "loop" in frame.f_locals)
+        # Asynchronous code ends in a task of its own, whose frames do not show it.
+        loop: Any = next(loops, None) or (loop_of_nodes() if loop_of_nodes else None)
         if getattr(loop, "status", None) == "interrupt_after":
             return not {_TASKS, *loop.trigger_to_nodes}.isdisjoint(loop.updated_channels or ())
         return getattr(loop, "status", None) == "interrupt_before"
     except Exception:  # noqa: BLE001 - as above; the messages then show whether a call waits
         return False
+
+
+def _loop() -> Any:
+    """Return the loop of the graph whose node begins; `None` if it is not known."""
+    return next(filter(None, map(_loop_in, _frames())), None)
 
 
 def _loop_in(frame: FrameType) -> Any:

@@ -68,6 +68,7 @@ class CallbackRecording:
             decided, and for any other root.
         graph: The name of the root.
         steps: The names of the nodes of the graph that ran.
+        loop: Returns LangGraph's loop of the graph at the top level, while there is one; `None` before its first node.
         step: The number of the newest step of the graph at the top level.
         unfinished: The namespaces of the nodes that were interrupted or failed, which they have again when they go on.
         declared: What is known of each offered tool, by name.
@@ -100,6 +101,7 @@ class CallbackRecording:
     candidates: list[CallbackRecording] | None = None
     graph: str | None = None
     steps: set[str | None] = field(default_factory=set)
+    loop: Callable[[], Any] | None = None
     step: int | None = None
     unfinished: set[str] = field(default_factory=set)
     ended: list[UUID] = field(default_factory=list)

@@ -20,7 +20,7 @@ from toolgrade.capture import ABSENT, Branch, Request
 from toolgrade.cases import RunStatus
 from toolgrade_langchain import _errors, _messages, _results, _states
 from toolgrade_langchain._handovers import DESTINATION, HandOver, snake_case, targets_of
-from toolgrade_langchain._loaded_state import is_at_breakpoint, loaded_messages
+from toolgrade_langchain._loaded_state import is_at_breakpoint, loaded_messages, reference_to_loop
 from toolgrade_langchain._message_log import (
     LoggedMessage,
     MessageCall,
@@ -102,6 +102,8 @@ class CallbackWatcher:
         if graph is None or graph.has_steps:
             return
         graph.has_steps = True
+        if graph.parent is None:
+            node.recording.loop = reference_to_loop()
         self._add_history(node, graph.inputs)
         self._add_loaded(node, loaded)
         agents = [run for run in graph.around() if run.is_step]
@@ -239,7 +241,7 @@ class CallbackWatcher:
     @staticmethod
     def _note_wait(recording: CallbackRecording) -> None:
         """Note whether a graph that ends waits at a breakpoint, and which hand-overs it waits to carry out."""
-        recording.interrupted |= recording.thread is not None and is_at_breakpoint()
+        recording.interrupted |= recording.thread is not None and is_at_breakpoint(recording.loop)
         for request in recording.handovers.left if recording.interrupted else ():
             for target in request.targets:
                 recording.builder.handed_off(to=target, key=request.key)
