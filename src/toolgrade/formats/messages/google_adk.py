@@ -15,7 +15,7 @@ from typing import Final
 from toolgrade._internal.message_content import Fields, object_of, text_of
 from toolgrade.capture import Request
 from toolgrade.cases import RunStatus
-from toolgrade.formats.messages.envelopes import LOST_CALLS, has_calls, token_counts
+from toolgrade.formats.messages.envelopes import LOST_CALLS, has_calls, token_counts, with_lost_call
 from toolgrade.formats.messages.field_readers import Notes, list_of
 from toolgrade.formats.messages.gemini import camel_keys, read_messages
 from toolgrade.formats.messages.message import Answer, Entry, ModelMessage, ModelUse, NeutralMessage
@@ -68,7 +68,7 @@ def _read_event(event: Fields, path: str, notes: Notes) -> Iterator[tuple[str, N
     code = text_of(event.get("errorCode")) or text_of(event.get("finishReason"))
     error = text_of(event.get("errorMessage")) or code
     if code in LOST_CALLS and not has_calls(content):
-        content["parts"] = [*list_of(content.get("parts")), {"functionCall": {"name": "(unnamed)", "args": error}}]
+        content = with_lost_call({"parts": [], **content}, code, error or code)
     for place, message in read_messages([(f"{path}.content", content)] if "parts" in content else [], notes):
         if isinstance(message, ModelMessage):
             parts = [one for one in message.parts if not isinstance(one, Request) or one.name not in PSEUDO_TOOLS]
