@@ -274,6 +274,22 @@ def test_state_that_somebody_changed(change: str, kind: str) -> None:
     assert [call for call in calls if call[2] == 2] == new
 
 
+def test_calls_that_a_person_answers_with_a_message() -> None:
+    """Somebody answers a call that waits, and adds a message: under the next recorder, the call is still there."""
+    model = ScriptedModel(script={"go": [asks(("look", {"x": 1}, "a"))], "Be brief.": ["done"]})
+    graph = react_agent(model, [look], checkpointer=memory(), interrupt_before=["tools"])
+    graph.invoke(GO, thread("T", ToolCallRecorder()))
+    messages = [ToolMessage("by hand", tool_call_id="a"), HumanMessage("Be brief.")]
+    graph.update_state(T, {"messages": messages}, as_node="tools")
+    recorder = ToolCallRecorder()
+    graph.invoke(None, thread("T", recorder))
+
+    assert [(call.output, call.execution.executed) for call in recorder.run.calls if call.execution] == [
+        ("by hand", False)
+    ]
+    assert recorder.run.warnings == []
+
+
 @needs_middleware
 def test_one_of_two_waiting_calls_is_removed() -> None:
     """Of two calls that wait inside their tools, one is removed; the run waits for the other one only."""

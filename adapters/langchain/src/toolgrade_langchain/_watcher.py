@@ -188,8 +188,9 @@ class CallbackWatcher:
             return
         calls = [call for call in node.calls or () if call.get("id")]
         ids = {call["id"] for call in calls} - recording.log.ids_in(node.branch)
-        for message in node.state_messages:  # a graph around may have noted it, in its own branch
-            if recording.log.has(message) or recording.log.entry_of(message, node.place) is not None:
+        for message in node.state_messages:  # a graph around may have noted it, in its own branch or as older
+            is_older = node.graph is not None and recording.log.has(message)
+            if is_older or recording.log.entry_of(message, node.place) is not None:
                 ids -= _states.call_ids(message)
         if not ids:
             return
