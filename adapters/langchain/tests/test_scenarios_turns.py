@@ -1,6 +1,7 @@
 """Scenarios S20, S28-S34: many runs, and people in the loop."""
 
 import asyncio
+import sys
 from typing import Any, TypedDict
 
 import pytest
@@ -222,6 +223,10 @@ CHATS: dict[str, tuple[Any, dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", CHATS)
 def test_a_history_is_not_of_this_turn(name: str, mode: str) -> None:
     """Question, answer and calls are those of this turn, also of a chain whose input is a stream."""
+    if mode == "ainvoke" and name == "a graph with two texts" and sys.version_info < (3, 11):
+        pytest.skip(
+            "before Python 3.11, the model of an asynchronous node has no callbacks, so none shows the question"
+        )
     recorder = ToolCallRecorder()
     chain, state, question = CHATS[name]
     config = {"callbacks": [recorder]}

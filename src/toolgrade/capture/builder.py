@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from sys import getsizeof
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from toolgrade._internal.json import JsonObject, is_unicode, json_items, short_repr
 from toolgrade._internal.message_content import is_tool_search
@@ -490,8 +490,9 @@ class RunBuilder:
             The request that it carries out; `None` of a call by code without one.
         """
         self._messages += 1
-        spec = tool if isinstance(tool, ToolSpec) else None
-        name = self._name(tool if spec is None else spec.name)
+        # `isinstance` with a model asks the object itself in older versions of pydantic, which may raise.
+        spec = cast("ToolSpec", tool) if issubclass(type(tool), ToolSpec) else None
+        name = self._name(cast("str", tool) if spec is None else spec.name)
         call_id, agent = self._text(call_id, "id", name) or None, self._text(agent, "agent", name)
         received = self._json_object(arguments, "arguments", name)
         call = (
