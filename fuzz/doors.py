@@ -448,11 +448,16 @@ GROUPS: dict[str, dict[str, Door]] = {
         "recorder": Door(recording.write, recording.check_recorder),
         "builder": Door(recording.write, recording.check_builder),
         **{
-            name: Door(recording.write, check)
-            for name, package, check in (
-                ("callbacks", "toolgrade_langchain", recording.check_callbacks),
-                ("agents", "toolgrade_openai_agents", recording.check_agents_sdk),
-                ("spans", "toolgrade_llama_index", recording.check_spans),
+            name: Door(recording.writer_with(package, *modules), check)
+            for name, package, modules, check in (
+                ("callbacks", "toolgrade_langchain", ("langgraph.graph",), recording.check_callbacks),
+                (
+                    "agents",
+                    "toolgrade_openai_agents",
+                    ("agents.run", "openai.types.responses"),
+                    recording.check_agents_sdk,
+                ),
+                ("spans", "toolgrade_llama_index", ("llama_index.core.tools",), recording.check_spans),
             )
             if find_spec(package)
         },

@@ -6,6 +6,7 @@ An input is the seed of its events, since the objects in them cannot be written 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import inspect
 import random
 import tempfile
@@ -55,6 +56,17 @@ def any_value(chance: random.Random) -> Any:
 def write(chance: random.Random) -> bytes:
     """Return the seed of some events."""
     return str(chance.getrandbits(64)).encode()
+
+
+def writer_with(*modules: str) -> Callable[[random.Random], bytes]:
+    """Return a writer that imports these modules, which takes longer than an input may."""
+
+    def write_with(chance: random.Random) -> bytes:
+        for module in modules:
+            importlib.import_module(module)
+        return write(chance)
+
+    return write_with
 
 
 def check_recorder(data: bytes) -> None:
