@@ -102,7 +102,7 @@ _SHAPES: Final[dict[re.Pattern[str], str]] = {
         # The wide ones come first, so that no other takes a part of what they would have hidden.
         (  # the password in a URL
             rf"://[^\s/?#@:]*:{_REFERENCE}(?P<secret>[^\s/?#]+)@",
-            r":\\*/\\*/[^\s/?#@:]*:[^\s/?#]+@",
+            r":\\*/\\*/[^ \t\n\r\x0b\x0c/?#@:]*:[^ \t\n\r\x0b\x0c/?#]+@",
         ),
         (
             r"(?:hooks\.slack\.com/services|discord(?:app)?\.com/api/webhooks)/(?P<secret>[\w/-]{20,})",
