@@ -94,7 +94,7 @@ _FORMS: Final = (
     r"|[A-Za-z0-9]{14}\.atlasv1\.[\w-]{40,}|pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"  # Terraform, Airtable
 )
 # What may be before the secret, and the secret; in a text that is JSON text of JSON text, slashes may be escaped.
-_REFERENCE = r"(?![$<{%])"
+_REFERENCE = r"(?!\$[A-Z_{(]|[<{]|%\()"
 """What a secret does not begin with: `$TOKEN`, `<your token>` and `{token}` stand for one."""
 _SHAPES: Final[dict[re.Pattern[str], str]] = {
     re.compile(shape, re.ASCII): hint
@@ -158,18 +158,18 @@ _ENTRY_VALUE = re.compile(
     |(?P<bare>(?![A-Za-z]*(?:[\s"',;}]|\Z))[^\s"'\\,}]+)(?=[ \t]*(?:[\r\n"'\\,}]|\Z|[ ]\#))""",
     re.VERBOSE,
 )
-_ENV_VALUE = re.compile(r"""(?P<bare>[^\s"'\\]+)""")
+_ENV_VALUE = re.compile(r"""(?P<env>[^\s"'\\]+)""")
 _PARAM_VALUE = re.compile(r"""(?P<bare>[^&#\s"'<>\\]+)""")
 _XML_VALUE = re.compile(r">(?P<bare>[^<]+)(?=</)")
 _VALUE = re.compile(
     r"""\\{1,15}["'](?P<escaped>[^"'\\]*)
     |\(?\s{0,8}[bBfFrRuU]{0,2}(?:"(?P<double>[^"\\]*(?:\\.[^"\\]*)*)|'(?P<single>[^'\\]*(?:\\.[^'\\]*)*))
     |(?P<open>[\[{](?!\s*[\]}]).*)  # the end of a list or object in broken text is unknown: the rest is redacted
-    |(?P<bare>(?![\[{(<$%*])[^\s,;&}\])"'\\]+)""",
+    |(?P<bare>(?![\[{(<*]|\$[A-Z_{(]|%[(sd])[^\s,;&}\])"'\\]+)""",
     re.VERBOSE | re.DOTALL,
 )
-_CODE = re.compile(r"[A-Za-z_][\w.]*[(\[]|\$|\{.*\}\Z|<.*>\Z|%[(sd]", re.DOTALL)
-"""What stands for a secret: a call, a variable, a placeholder."""
+_PLACEHOLDER = re.compile(r"\$(?:[A-Z_][A-Z0-9_]*\Z|[{(])|\{.*\}\Z|<.*>\Z|%[(sd]", re.DOTALL)
+_CALL = re.compile(r"[A-Za-z_][\w.]*[(\[]")
 # Values that stay under a secret key in a text that is not JSON, since they hold nothing.
 _HARMLESS_VALUES = frozenset({"null", "true", "false", "none", "", "basic", "bearer", "digest", REDACTED.lower()})
 _SCALARS = frozenset({str, int, float, bool, type(None)})
@@ -376,13 +376,9 @@ class Redactor:
             first, end = value.span(kind)
             if text.startswith(REDACTED, first):
                 done = first + len(REDACTED)
-            elif kind == "open" or not self._stands_for_secret(text[first:end]):
+            elif kind == "open" or not _stands_for_secret(text[first:end], text[start : name.end()], kind):
                 done = end
                 yield first, end
-
-    def _stands_for_secret(self, value: str) -> bool:
-        """Return whether a value holds nothing, or is code or a placeholder."""
-        return value.lower() in _HARMLESS_VALUES or _CODE.match(value) is not None or self._is_secret(value)
 
     def _redact_shapes(self, text: str) -> str:
         if not _matches(_hints_of_shapes(self._shapes), text):
@@ -518,6 +514,14 @@ def _value_of_name(text: str, key: str, at: int, sign: str, before: str, *, is_c
     if is_close and is_entry and key.isupper():
         return _ENV_VALUE.match(text, at)
     return value if is_close or is_entry else None
+
+
+def _stands_for_secret(value: str, key: str, kind: str) -> bool:
+    """Return whether a value is empty or a placeholder or, without quotes, a call or the name of its key."""
+    if value.lower() in _HARMLESS_VALUES or _PLACEHOLDER.match(value):
+        return True
+    is_code = _CALL.match(value) is not None or value.rpartition(".")[2] == key.rpartition(".")[2]
+    return kind == "bare" and is_code
 
 
 def _hints(pattern: str) -> SchemaValidator | None:
