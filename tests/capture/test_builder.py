@@ -254,10 +254,11 @@ def test_a_hosted_call_has_its_result_in_the_message() -> None:
 def test_a_search_for_tools_is_neither_called_nor_offered() -> None:
     """A provider's own; a function of the user may have its name."""
     builder = builder_of(*(Request("tool_search", {}, kind.value, type=kind) for kind in ToolCallType))
+    builder.model_asked([Request("tool_search_tool_regex", {}, "s1"), Request("tool_search_tool_of_mine", {}, "c1")])
     builder.offered([ToolSpec(name="tool_search_tool_bm25", type=ToolCallType.HOSTED)])
 
     run = builder.build()
-    assert ([call.id for call in run.calls], run.available_tools) == (["function", "mcp", "custom"], None)
+    assert ([call.id for call in run.calls], run.available_tools) == (["function", "mcp", "custom", "c1"], None)
 
 
 def test_a_request_for_approval_waits_without_a_thread() -> None:

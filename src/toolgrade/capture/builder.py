@@ -939,8 +939,9 @@ def _labelled(label: str, tool: str | None) -> str:
 
 def _is_tool_search(tool: Request | ToolSpec) -> bool:
     """Return whether this is a provider's search for tools, which uses no tool."""
-    # Not every trace shows who ran Anthropic's, whose names nobody else gives.
-    return is_tool_search(tool.name) and (tool.type is ToolCallType.HOSTED or "tool_search_tool" in tool.name)
+    # Not every trace shows who ran Anthropic's. A user's own `tool_search` is a tool like any other.
+    of_anthropic = ("tool_search_tool_regex", "tool_search_tool_bm25")
+    return tool.name in of_anthropic or (tool.type is ToolCallType.HOSTED and is_tool_search(tool.name))
 
 
 def _outcome_of(error: str | None) -> Outcome:
