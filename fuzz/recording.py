@@ -122,13 +122,13 @@ def check_builder(data: bytes) -> None:
     def scope() -> Any:
         return chance.choice((None, *keys, Branch(None, "b"), Branch("k1", "b")))
 
-    asked = 0
+    count = 0
     for _ in range(chance.randint(1, 12)):
         match chance.randrange(7):
             case 0:
                 requests = [Request(value("f"), value({}, "{x"), value(None, "c1")) for _ in range(2)]
                 builder.model_asked(requests, scope=scope(), agent=value(None, "a"))
-                asked += 2
+                count += 2
             case 1:
                 builder.tool_started(chance.choice(keys), value("f"), value({}), call_id=value("c1"), scope=scope())
             case 2:
@@ -145,7 +145,7 @@ def check_builder(data: bytes) -> None:
         run = builder.build()
     except ToolgradeError as error:
         raise AssertionError(f"the run cannot be built: {error}") from None
-    assert len(run.select_calls(nested=True, handoffs=True)) >= asked
+    assert len(run.select_calls(nested=True, handoffs=True)) >= count
     assert Run.from_json(run.to_json()) is not None
 
 

@@ -135,14 +135,14 @@ def test_blank_lines_have_a_limit(blank: bytes) -> None:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
 def test_a_pipe_without_a_writer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Opening it waits; the warning comes once, and what is written later is read."""
-    pipe, said = tmp_path / "pipe", threading.Event()
+    pipe, warning = tmp_path / "pipe", threading.Event()
     os.mkfifo(pipe)
     monkeypatch.setattr("toolgrade.dataset._PATIENCE", 0)
-    monkeypatch.setattr("warnings.warn", lambda text, _: said.set() if "waiting for a program" in text else None)
+    monkeypatch.setattr("warnings.warn", lambda text, _: warning.set() if "waiting for a program" in text else None)
 
     with ThreadPoolExecutor(1) as pool:
         cases = pool.submit(read_cases, pipe)
-        assert said.wait(30)
+        assert warning.wait(30)
         pipe.write_bytes(lines(RECORD))
         assert len(cases.result()) == 1
 

@@ -291,8 +291,8 @@ def test_a_search_for_tools_is_no_call(*, has_whole: bool) -> None:
         {"message_content": {"type": "tool_use"}, "tool_call": {"id": key, "function": {"name": name}}}
         for key, name in names.items()
     ]
-    shown = {"message_content": {"type": result["type"], "text": json.dumps(result)}}
-    spelled = {"message": {"role": "assistant", "contents": [uses[0], shown, uses[1]]}}
+    block = {"message_content": {"type": result["type"], "text": json.dumps(result)}}
+    spelled = {"message": {"role": "assistant", "contents": [uses[0], block, uses[1]]}}
     whole = {"output__value": json.dumps({"role": "assistant", "type": "message", "content": parts})}
 
     (run,) = runs(span(0, "LLM", llm__output_messages=[spelled], **(whole if has_whole else {})))

@@ -114,8 +114,8 @@ def test_a_graph_that_went_on_in_the_same_trace_does_not_wait() -> None:
 def test_a_trace_that_goes_on_is_one_run_with_the_one_that_waited(*, has_history: bool, call_id: str | None) -> None:
     """The call has the output of the second trace, and the model requested it in the first."""
     session: Plain = {"gen_ai.conversation.id": "s-1"}
-    asked = [{"role": "user", "content": "Cancel 4."}, {"role": "assistant", "tool_calls": [CANCEL]}]
-    history = [*asked, {"role": "tool", "tool_call_id": "c7", "content": "gone"}] if has_history else asked[:1]
+    messages = [{"role": "user", "content": "Cancel 4."}, {"role": "assistant", "tool_calls": [CANCEL]}]
+    history = [*messages, {"role": "tool", "tool_call_id": "c7", "content": "gone"}] if has_history else messages[:1]
     suspended = error("GraphInterrupt((Interrupt(value='Sure?', id='9f'),))")
     ran: Plain = {"gen_ai.tool.call.result": "gone", "gen_ai.tool.call.arguments": '{"booking": 4}'}
     ran |= {} if call_id is None else {"gen_ai.tool.call.id": call_id}

@@ -377,8 +377,8 @@ def test_tool_of_free_text(name: str) -> None:
 
     state = make_agent(scripted(version(name, FREE), "2"), [run]).invoke({"messages": "hi"}, {"callbacks": [recorder]})
 
-    shown = state["messages"][-2].content  # the first releases show the model the text of the item
-    output = shown if isinstance(shown, str) else "1+1 = 2"
+    content = state["messages"][-2].content  # the first releases show the model the text of the item
+    output = content if isinstance(content, str) else "1+1 = 2"
     expected = called("run", {"input": "1+1"}, "c1", output, type="custom")
     assert summaries(recorder.run.calls) == [expected]
     assert summaries(run_from_state(state).calls) == [expected | {"executed": False}]
@@ -452,11 +452,11 @@ def test_calls_of_a_program(name: str) -> None:
         result = {"type": "server_tool_result", "tool_call_id": "s1", "status": "success", "output": {"stdout": "8"}}
         uses = [{"type": "tool_call", "id": f"c{a}", "name": "add", "args": {}, "extras": caller} for a in (1, 2, 3)]
     calls = asks(*(("add", {"a": a}, f"c{a}") for a in (1, 2, 3))).tool_calls
-    made = {"response_metadata": {"model_provider": "anthropic"}}
+    provider = {"response_metadata": {"model_provider": "anthropic"}}
     script = [
-        AIMessage(content=[program, *uses[:2]], tool_calls=calls[:2], **made),
-        AIMessage(content=uses[2:], tool_calls=calls[2:], **made),
-        AIMessage(content=[result, {"type": "text", "text": "Done."}], **made),
+        AIMessage(content=[program, *uses[:2]], tool_calls=calls[:2], **provider),
+        AIMessage(content=uses[2:], tool_calls=calls[2:], **provider),
+        AIMessage(content=[result, {"type": "text", "text": "Done."}], **provider),
     ]
     recorder = ToolCallRecorder()
 

@@ -336,10 +336,10 @@ def test_turns_of_a_session(
     recorder = play(_agent(), steps, repeats=repeats)
 
     views = [_view(run, one) for run, one in zip(recorder.runs, expected, strict=True)]
-    wanted = [USUAL | one for one in expected]
-    for one in wanted:
+    expected = [USUAL | one for one in expected]
+    for one in expected:
         one["calls"] = [{k: v for k, v in call.items() if v is not ...} for call in one["calls"]]
-    assert views == wanted
+    assert views == expected
     assert not recorder.warnings
     assert not any(run.warnings for run in recorder.runs)
     assert recorder.inner_runs == []
