@@ -75,7 +75,7 @@ class TestDeepEvalModel(JudgeContract):
                 return "mine"
 
             def generate(self, prompt: str, schema: Any = None) -> tuple[str, float]:
-                assert schema is None
+                assert schema is not None  # what a model makes of it is its own business
                 return answer(prompt.partition("\n\n")[2]), 0.1
 
         return nullcontext(Model())

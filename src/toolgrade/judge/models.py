@@ -125,8 +125,8 @@ class OneTextModel:
     """A model that takes one text and returns what has the text of the reply; it takes no images.
 
     Args:
-        ask: The function to ask, sync or async. If it requires an argument `schema`, it gets a class of pydantic with
-            the fields of the reply, as DeepEval's models do.
+        ask: The function to ask, sync or async. If it has an argument `schema`, it gets a class of pydantic with the
+            fields of the reply, as DeepEval's models do.
         kind: What the model is, for messages.
         identity: See `TextModel`.
     """
@@ -141,14 +141,13 @@ class OneTextModel:
         if any(not isinstance(part, str) for message in prompt.messages for part in message.parts):
             raise JudgeError(f"{self._kind} takes no images; use a judge that does", JudgeOutcome.MALFORMED)
         text = "\n\n".join(str(message.content) for message in prompt.messages)
-        options = {"schema": _schema_class(prompt)} if _requires_schema(self._ask) else {}
+        options = {"schema": _schema_class(prompt)} if _takes_schema(self._ask) else {}
         return _reply(await _call(self._ask, text, **options))
 
 
-def _requires_schema(function: Callable[..., object]) -> bool:
+def _takes_schema(function: Callable[..., object]) -> bool:
     with suppress(TypeError, ValueError):  # a function in C may have no signature
-        parameter = inspect.signature(function).parameters.get("schema")
-        return parameter is not None and parameter.default is parameter.empty
+        return "schema" in inspect.signature(function).parameters
     return False
 
 
@@ -162,8 +161,8 @@ def _schema_class(prompt: Prompt) -> type[BaseModel]:
 def _reply(answer: object) -> Reply:
     """Return the reply in what a model returned.
 
-    That is a text, an object of the reply's form, an object with the text as `content` or `text`, or a tuple that
-    begins with one of these. A message of LangChain also has the tokens.
+    That is a text, an object of the reply's form, an object with the text as `content`, `text` or `response`, or a
+    tuple that begins with one of these. A message of LangChain also has the tokens.
 
     Raises:
         JudgeError: There is no text.
@@ -179,7 +178,7 @@ def _text_in(value: object) -> object:
         return value.model_dump_json()
     if isinstance(value, dict):
         return json_text(value)
-    content = getattr(value, "content", getattr(value, "text", value))
+    content = getattr(value, "content", getattr(value, "text", getattr(value, "response", value)))
     if isinstance(content, list):  # parts of a text, of which each may be a text
         parts = [part.get("text") if isinstance(part, dict) else part for part in content]
         return "".join(part for part in parts if isinstance(part, str))

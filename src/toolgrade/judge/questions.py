@@ -139,15 +139,21 @@ class Judgement:
 
 
 def questions_about(
-    judge: JudgeLike | None, units: Sequence[Unit], tools: Sequence[ToolSpec], *, arguments: bool, at_once: bool = True
+    judge: JudgeLike | None,
+    units: Sequence[Unit],
+    tools: Sequence[ToolSpec],
+    *,
+    arguments: bool,
+    selection: bool = True,
+    at_once: bool = True,
 ) -> Questions:
-    """Return the questions about the units of one case; with `arguments` also those about arguments.
+    """Return the questions about the units of one case: about the selection of tools, about arguments, or both.
 
     Raises:
         ToolgradeError: A package, an image or a setting that is needed to ask is missing or wrong.
     """
     judge = Judge.of(judge)
-    listed, notes = _questions(judge, units, tools, arguments=arguments)
+    listed, notes = _questions(judge, units, tools, arguments=arguments, selection=selection)
     return Questions(judge, units, tools, tuple(listed), tuple(_prompts(judge, listed)), tuple(notes), at_once)
 
 
@@ -209,7 +215,7 @@ def _prompts(judge: Judge, questions: Sequence[JudgeQuestion]) -> list[Prompt]:
 
 
 def _questions(
-    judge: Judge, units: Sequence[Unit], tools: Sequence[ToolSpec], *, arguments: bool
+    judge: Judge, units: Sequence[Unit], tools: Sequence[ToolSpec], *, arguments: bool, selection: bool
 ) -> tuple[list[JudgeQuestion], list[str]]:
     """Return every question about a case, those that code decides with their answer, and notes for the result."""
     schemas = Schemas(tools)
@@ -221,13 +227,15 @@ def _questions(
         for call in unit.calls:
             question = _question_about_call("tool_selection", unit, call)
             # Code decides what it can: a judge costs money, and may be wrong about a fact.
-            if not schemas.offers(call.call):
+            if selection and not schemas.offers(call.call):
                 questions.append(question.decided(Decision.NO, "no tool of this name was available"))
                 continue
-            questions.append(replace(question, evidence=builder.for_call(unit, call, all_tools=True)))
+            if selection:
+                questions.append(replace(question, evidence=builder.for_call(unit, call, all_tools=True)))
             if arguments:
                 questions.append(_argument_question(unit, call, schemas, builder, notes))
-        questions.append(_missing_calls_question(unit, builder, tools))
+        if selection:
+            questions.append(_missing_calls_question(unit, builder, tools))
     return questions, list(notes)
 
 
@@ -309,7 +317,7 @@ def _judge_info(judge: Judge, results: Sequence[PromptResult], *, is_compromised
 
 
 def _unit_scores(answers: Sequence[QuestionResult], failed: bool | None = None) -> dict[str, PartScore]:
-    """Return the selection score of a unit, and the argument score of one with calls whose arguments were judged.
+    """Return the selection score of a unit, and the argument score of one with calls, as far as they were judged.
 
     `failed` is the answer to the questions on which the judge failed, `None` to leave them open.
     """
@@ -321,7 +329,7 @@ def _unit_scores(answers: Sequence[QuestionResult], failed: bool | None = None) 
     missing = None if None in complete else sum(answer.missing for answer in answers)
     if False in complete and not missing:  # it is not known how many calls are missing
         missing = MOST_MISSING
-    parts = {"selection": selection_part(decisions["tool_selection"], missing)}
+    parts = {"selection": selection_part(decisions["tool_selection"], missing)} if complete else {}
     return {**parts, "arguments": part_of(decisions["arguments"])} if decisions["arguments"] else parts
 
 
