@@ -71,6 +71,7 @@ def observe(
     tool: bool = False,
     type: ToolCallType | str | None = None,
     hide: Iterable[str] = (),
+    defaults: bool = False,
     metrics: Iterable[object] = (),
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
@@ -83,6 +84,7 @@ def observe(
     tool: bool = False,
     type: ToolCallType | str | None = None,
     hide: Iterable[str] = (),
+    defaults: bool = False,
     metrics: Iterable[object] = (),
 ) -> Any:  # the overloads have the types
     """Record calls of a function: of a component of an agent, or of one of its tools.
@@ -99,6 +101,7 @@ def observe(
             `cls`; those of `**kwargs` are among them.
         type: Who runs the tool.
         hide: Names of arguments that are not part of the call, such as a connection.
+        defaults: Record also the arguments that were left out, with their defaults.
         metrics: Metrics that score the component each time it runs; `evaluate(observed_callback=...)` reports them, and
             `recorder.components` has the cases.
 
@@ -127,7 +130,8 @@ def observe(
             raise ConfigurationError(f"type={type!r} needs a tool, and {label!r} is not one; add tool=True")
         source = f"{getattr(plain, '__module__', '')}.{getattr(plain, '__qualname__', label)}"
         observable = Observable(label, tool, _check_type(type), _check_metrics(metrics, label), source)
-        name_arguments = _argument_namer(plain, frozenset([hide] if isinstance(hide, str) else hide))
+        hidden = frozenset([hide] if isinstance(hide, str) else hide)
+        name_arguments = _argument_namer(plain, hidden, defaults=defaults)
         wrapper = _wrap(plain, lambda args, kwargs: begin_span(observable, lambda: name_arguments(args, kwargs)))
         functools.update_wrapper(wrapper, plain)
         wrapper.__observed__ = observable  # type: ignore[attr-defined]
@@ -176,9 +180,6 @@ def update_current_span(
         >>> recorder.last_run.actual_output
         'It rains.'
     """
-    span = current_span()
-    if span is None:
-        return
     fields = {
         "input": input,
         "actual_output": output,
@@ -188,15 +189,37 @@ def update_current_span(
         "available_tools": available_tools,
         "metadata": metadata,
     }
+    _update("update_current_span", test_case, fields, lambda span: [span.overrides])
+
+
+def update_run(test_case: LLMTestCase | None = None, **fields: Any) -> None:  # noqa: ANN401 - fields of a case
+    """Set fields of the case of the run that the current observed function is part of; else as `update_current_span`.
+
+    Args:
+        test_case: As for `update_current_span`.
+        fields: Fields of `LLMTestCase`.
+    """
+    _update("update_run", test_case, fields, lambda span: [run.of_run for run in span.runs()])
+
+
+def _update(
+    name: str,
+    test_case: LLMTestCase | None,
+    fields: Mapping[str, Any],
+    overrides_of: Callable[[ObservedSpan], Iterable[JsonObject]],
+) -> None:
+    span = current_span()
+    if span is None:
+        return
     try:
         changes = {} if test_case is None else _fields_of(test_case)
         case = LLMTestCase(**drop_none(fields))
         changes |= {name: getattr(case, name) for name in case.model_fields_set}
     except Exception as error:  # noqa: BLE001 - a recorder never disturbs the agent
-        text = f"update_current_span left out an invalid value: {error_text(error)}"
-        span.warn(text)
+        span.warn(f"{name} left out an invalid value: {error_text(error)}")
     else:
-        span.overrides.update(changes)
+        for overrides in overrides_of(span):
+            overrides.update(changes)
 
 
 def _fields_of(test_case: object) -> JsonObject:
@@ -361,7 +384,7 @@ def _receiver_of(function: Callable[..., Any], parameters: Sequence[inspect.Para
     return frozenset({"self", "cls"}.intersection(p.name for p in parameters[:1])) if is_method else frozenset()
 
 
-def _argument_namer(function: Callable[..., Any], hidden: frozenset[str]) -> _ArgumentNamer:
+def _argument_namer(function: Callable[..., Any], hidden: frozenset[str], *, defaults: bool) -> _ArgumentNamer:
     """Return the function from the arguments of a call to an object of them by name."""
     signature = _signature_of(function)
     parameters = list(signature.parameters.values())
@@ -371,7 +394,10 @@ def _argument_namer(function: Callable[..., Any], hidden: frozenset[str]) -> _Ar
 
     def name_arguments(args: tuple[Any, ...], kwargs: JsonObject) -> JsonObject:
         try:
-            arguments = dict(signature.bind(*args, **kwargs).arguments)
+            bound = signature.bind(*args, **kwargs)
+            if defaults:
+                bound.apply_defaults()
+            arguments = dict(bound.arguments)
         except TypeError:  # the call itself is about to fail; its arguments are still recorded
             arguments = {**dict(zip(positional, args, strict=False)), **kwargs}
         else:

@@ -123,6 +123,8 @@ class Record:
     builder: RunBuilder
     is_run: bool
     components: list[Record] = field(default_factory=list)
+    of_run: JsonObject = field(default_factory=dict)
+    """Fields of the case of the whole run that `update_run` set; they are not those of a component that is the run."""
 
     def run(self) -> Run:
         """Return the observations as a run."""
@@ -264,7 +266,7 @@ class ObservedSpan:
 
         def answer() -> str | None:
             text = self.overrides.get("actual_output")
-            return text if isinstance(text, str) else _text(value)
+            return text if isinstance(text, str) else text_of(value)
 
         self._end(
             lambda builder: builder.tool_ended(self.key, value, at=now),
@@ -335,12 +337,18 @@ class ObserveRecorder(RunRecorder[Record]):
                 for part in record.components
             ]
 
+    def cases_with(self, expected: Mapping[str, Any]) -> list[LLMTestCase]:
+        """Return the cases of the stored runs; `expected` are fields of all of them."""
+        with self._lock:
+            return [_replace_fields(record.case(expected), record.of_run) for record in self._recordings.values()]
+
     def test_case_with(self, case: LLMTestCase, expected: Mapping[str, Any]) -> LLMTestCase:
         """Return a case of the newest run: each field from `expected`, else from the overrides, else from `case`."""
         with self._lock:
             newest = next(reversed(self._recordings.values()))
             # The id and the tags of the run win, since the case was made for it.
-            overrides = {name: value for name, value in newest.overrides.items() if name not in ("id", "tags")}
+            changes = {**newest.overrides, **newest.of_run}
+            overrides = {name: value for name, value in changes.items() if name not in ("id", "tags")}
             metadata = {**(overrides.pop("metadata", None) or {}), **case.metadata}
             return _replace_fields(case, {**overrides, **drop_none({"metadata": metadata or None}), **expected})
 
@@ -584,10 +592,11 @@ def _input(arguments: Mapping[str, Any] | None) -> tuple[str | None, list[str | 
         parts = image_parts(value) if isinstance(value, list) else None
         if parts is not None:
             return "\n".join(texts_in(parts)), parts
-    return _text(arguments or None), None
+    return text_of(arguments or None), None
 
 
-def _text(value: object) -> str | None:
+def text_of(value: object) -> str | None:
+    """Return a value as text: JSON text unless it is text, `None` if it cannot be converted."""
     if value is None or isinstance(value, str):
         return value
     plain, _ = json_value(value)
