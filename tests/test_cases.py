@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import toolgrade.cases
 from oracles import camel_form, fields_set
 from strategies import (
     NAN,
@@ -430,3 +431,16 @@ def test_an_empty_run_becomes_a_case_in_which_nothing_was_called() -> None:
     case = Run().to_test_case()
     assert case.model_fields_set == {"tools_called", "run"}
     assert (case.tools_called, case.expected_tools, Run().status) == ([], None, RunStatus.OK)
+
+
+def test_unread_field_is_mentioned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first use of a field that no metric reads is a warning at the caller's line; the second is silent."""
+    monkeypatch.setattr(toolgrade.cases, "_announced", set())
+    text = "^context is stored with its case, but no metric of toolgrade reads it$"
+    with pytest.warns(ToolgradeWarning, match=text) as warned:
+        LLMTestCase(context=["a"])
+    assert [warning.filename for warning in warned] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LLMTestCase(context=["b"])
+        LLMTestCase(comments=None)

@@ -8,6 +8,7 @@ import inspect
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -841,8 +842,37 @@ def _texts_in(value: object) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
+_CLASSES = (ToolCall, Turn, MLLMImage, LLMTestCase, MLLMTestCase, ConversationalTestCase)
+
+
+def own_copy(value: Any) -> Any:  # noqa: ANN401 - a case, or a part of one
+    """Return a copy of a case of a subclass as one of its class here, parts included, with the fields that it has.
+
+    Later changes of the case do not reach the copy.
+
+    Raises:
+        InvalidDataError: A field has a wrong value, which may be if objects of the subclass can be changed.
+    """
+    if isinstance(value, list):
+        return [own_copy(item) for item in value]
+    kind = next((kind for kind in _CLASSES if isinstance(value, kind)), None)
+    if kind is None:
+        return deepcopy(value)
+    fields = {name: own_copy(field) for name, field in set_fields(value).items() if name in kind.model_fields}
+    # They were mentioned where they were set, or a subclass has something that reads them.
+    unread = {name for name in fields if _StoredOnly in kind.model_fields[name].metadata}
+    read = kind(**{name: field for name, field in fields.items() if name not in unread})
+    return read.model_copy(update={name: to_json_value(fields[name]) for name in unread})
+
+
 TestCase: TypeAlias = LLMTestCase | MLLMTestCase
 """A case with called and expected tools."""
 
 AnyCase: TypeAlias = TestCase | ConversationalTestCase
 """Any case that a metric can score."""
+
+
+def own_case(case: AnyCase) -> AnyCase:
+    """Return a case as it is, but a copy if it is of a subclass: such a case may change, and files do not hold it."""
+    is_own = type(case) in _CLASSES or isinstance(case, WholeConversation)
+    return case if is_own or not isinstance(case, AnyCase) else own_copy(case)

@@ -16,6 +16,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -39,6 +40,7 @@ from toolgrade import (
     ToolCall,
     ToolCorrectnessMetric,
     ToolEfficiencyMetric,
+    ToolSuccessRate,
     compare,
     evaluate,
     evaluate_async,
@@ -488,6 +490,20 @@ def test_another_version_is_a_warning(whole: tuple[bytes, Report], tmp_path: Pat
 
     with pytest.warns(ToolgradeWarning, match=r"r\.jsonl was written by toolgrade 0\.9, and this is"):
         assert plain(ask(forbidden, path, resume=True)) == plain(whole[1])
+
+
+def test_options_hold_no_secrets(tmp_path: Path) -> None:
+    """The header of the file has the options of a user's metric without its key."""
+
+    @dataclass(frozen=True, eq=False)
+    class WithKey(ToolSuccessRate):
+        api_key: str = "of-no-known-form"
+        level: int = 3
+
+    path = tmp_path / "results.jsonl"
+    evaluate([LLMTestCase(tools_called=[LOOKUP])], [WithKey()], results=path)
+    assert '"level": 3' in path.read_text(encoding="utf-8")
+    assert "of-no-known-form" not in path.read_text(encoding="utf-8")
 
 
 def test_no_file_is_overwritten(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from toolgrade.agents import (
     check_agents,
     check_goldens,
 )
-from toolgrade.cases import AnyCase, LLMTestCase
+from toolgrade.cases import AnyCase, LLMTestCase, own_case
 from toolgrade.dataset import Golden
 from toolgrade.errors import ConfigurationError, DataFileError, InvalidDataError
 from toolgrade.evaluation.builder import ReportBuilder
@@ -329,14 +329,17 @@ def _asking_source(options: EvaluationOptions, metrics: Sequence[MetricLike]) ->
     goldens = check_goldens(options.goldens)
     limits = Limits(options.timeout, options.golden_timeout)
     if options.observed_callback is not None:
-        app = session.ObservedApp(options.observed_callback)
+        callback: object = options.observed_callback
+        is_recorded = isinstance(callback, session.ObservedApp)
+        app = callback if isinstance(callback, session.ObservedApp) else session.ObservedApp(options.observed_callback)
         talks = next((place for place, golden in enumerate(goldens) if golden.is_conversation), None)
         if talks is not None:
             message = (
                 f"{_golden_name(goldens, talks)} is a conversation, and observed_callback answers single questions"
             )
             raise ConfigurationError(f"{message}; pass an agent")
-        _check_stated(goldens, metrics)
+        if not is_recorded:  # where it was, the app may have stated what it expects
+            _check_stated(goldens, metrics)
         return session.app_source(goldens, metrics, app, limits)
     agents = check_agents({None: options.agent} if options.agents is None else options.agents)
     _check_stated(goldens, metrics)
@@ -406,7 +409,7 @@ def listed_cases(test_cases: object) -> list[AnyCase]:
         kind = type(test_cases).__name__
         message = f"test_cases must be a list of cases, or files, got {kind}; or pass goldens and an agent"
         raise ConfigurationError(message)
-    return list(test_cases)
+    return [own_case(case) for case in test_cases]
 
 
 def _print_interrupted(report: Report, progress: tuple[int, int | None], results: Target | None) -> None:

@@ -26,7 +26,7 @@ from datetime import datetime, timezone
 from enum import Enum
 from pathlib import Path
 from stat import S_ISREG
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, TypeGuard, cast
 
 from pydantic import BaseModel, Field, JsonValue
 
@@ -570,9 +570,10 @@ def _text_of(plain: object) -> str:
 
 
 def _options(metric: object) -> dict[str, Any]:
-    """Return the parameters of a metric if it is a dataclass, as those of toolgrade are."""
+    """Return the parameters of a metric if it is a dataclass, as those of toolgrade are; a user's may have a key."""
     names = [entry.name for entry in fields(metric)] if is_dataclass(metric) else []
-    return {name: _option(getattr(metric, name)) for name in names if not name.startswith("_")}
+    options = {name: _option(getattr(metric, name)) for name in names if not name.startswith("_")}
+    return cast("dict[str, Any]", DEFAULT(options))
 
 
 def _option(value: object) -> Any:  # noqa: ANN401 - a JSON value

@@ -398,8 +398,8 @@ class ObservedApp:
         recorder = None if run is None else self._recorders.pop(run.run_id, None)
         if run is None or recorder is None:
             return [Pending(case, metrics, no_golden=NO_EXPECTATION)]
-        expectations = _expectations(golden)
-        pending = list(_component_cases(recorder, expectations, golden.id or f"#{place + 1}"))
+        expectations = expectations_of(golden)
+        pending = list(component_cases(recorder, expectations, golden.id or f"#{place + 1}"))
         if metrics or not pending or run.status is not RunStatus.OK:
             whole = recorder.test_case_with(case, expectations)
             pending.insert(0, Pending(whole, metrics, no_golden=NO_EXPECTATION))
@@ -417,13 +417,13 @@ class ObservedApp:
         return await answer if inspect.isawaitable(answer) else answer, None
 
 
-def _expectations(golden: Golden) -> dict[str, Any]:
+def expectations_of(golden: Golden) -> dict[str, Any]:
     """Return the fields of a golden that are set and that its cases have, too."""
     names = ("input", "expected_tools", "expected_output", "required_texts", "ends", "available_tools")
     return drop_none({name: value for name, value in set_fields(golden).items() if name in names})
 
 
-def _component_cases(recorder: ObserveRecorder, expectations: dict[str, Any], golden_id: str) -> Iterator[Pending]:
+def component_cases(recorder: ObserveRecorder, expectations: dict[str, Any], golden_id: str) -> Iterator[Pending]:
     """Yield the case of each call of a component with metrics."""
     parts = recorder.components_with(expectations)
     for part, label in zip(parts, unique_labels([part.name for part in parts]), strict=True):
