@@ -77,3 +77,6 @@ settings.register_profile(
     "mutants", deadline=None, max_examples=100, derandomize=True, phases=[Phase.explicit, Phase.generate]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# Programs and suites of DeepEval's users, which tests run apart.
+collect_ignore_glob = ["compat/deepeval/*"]

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Generator, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,6 +137,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not _FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("toolgrade")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Record the test for `assert_test(golden=...)` of DeepEval's form, if its module imports DeepEval's names."""
+    traces = sys.modules.get("toolgrade.compat.deepeval._traces")
+    names = vars(getattr(item, "module", None) or object).values()
+    with traces.tracing_test() if traces is not None and any(map(traces.is_ours, names)) else nullcontext():
+        return (yield)
 
 
 @pytest.fixture

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import warnings
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import toolgrade.cases
 from judging import RuleJudge
-from toolgrade import MissingFieldError, read_cases, write_cases
+from toolgrade import MissingFieldError, NotMeasuredError
 from toolgrade.compat.deepeval import evaluate
 from toolgrade.compat.deepeval.dataset import EvaluationDataset, Golden
+from toolgrade.compat.deepeval.evaluate import DisplayConfig, ErrorConfig
 from toolgrade.compat.deepeval.metrics import (
     MultimodalToolCorrectnessMetric,
     ToolCorrectnessMetric,
@@ -27,8 +29,10 @@ from toolgrade.compat.deepeval.test_case import (
     ToolCallParams,
     Turn,
 )
+from toolgrade.compat.deepeval.tracing import observe
 from toolgrade.errors import ConfigurationError, ToolgradeWarning
 
+QUIET = DisplayConfig(show_indicator=False, print_results=False)
 SEARCH = [ToolCall(name="WebSearch", description="Search the web.")]
 
 
@@ -99,15 +103,6 @@ def test_model_of_tool_correctness() -> None:
     assert "What if these shoes don't fit?" in model.prompts[0]
 
 
-def test_environment_asks_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without an explicit model the environment changes no score; a warning tells that selection was not judged."""
-    monkeypatch.setenv("TOOLGRADE_JUDGE_MODEL", "gpt-none")
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
-    result = ToolCorrectnessMetric(available_tools=SEARCH).measure(shoes())
-    assert result.score == 1
-    assert result.judge is None
-
-
 def test_two_names_of_one_option() -> None:
     """A judge and a model together are an error."""
     with pytest.raises(ConfigurationError, match="judge and model are two names of one option"):
@@ -121,10 +116,13 @@ def test_model_that_returns_no_text() -> None:
         def generate(self, prompt: str) -> Any:
             return len(prompt) * 0
 
-    report = evaluate([conversation()], [ToolUseMetric(available_tools=SEARCH, model=Wrong())])
-    [result] = report.cases[0].results
-    assert result.score is None
-    assert "must return a str, got int 0" in str(result.reason)
+    metric = ToolUseMetric(available_tools=SEARCH, model=Wrong())
+    result = evaluate([conversation()], [metric], error_config=ErrorConfig(ignore_errors=True))
+    [data] = result.test_results[0].metrics_data
+    assert (data.score, data.success) == (None, False)
+    assert "must return a str, got int 0" in str(data.reason)
+    with pytest.raises(NotMeasuredError, match="must return a str, got int 0"):
+        evaluate([conversation()], [metric])
 
 
 def test_class_of_a_model_is_refused() -> None:
@@ -169,30 +167,6 @@ def test_extra_fields_are_stored(model: type[Any], needed: dict[str, Any], extra
     assert case.to_dict() == {**needed, **extra, "metadata": {"ticket": 5}}
 
 
-def test_unread_field_is_mentioned_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first use of a field that no metric reads is a warning at the caller's line; the second is silent."""
-    monkeypatch.setattr(toolgrade.cases, "_announced", set())
-    text = "^context is stored with its case, but no metric of toolgrade reads it$"
-    with pytest.warns(ToolgradeWarning, match=text) as warned:
-        LLMTestCase(context=["a"])
-    assert [warning.filename for warning in warned] == [__file__]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        LLMTestCase(context=["b"])
-        LLMTestCase(comments=None)
-
-
-def test_dataset(tmp_path: Path) -> None:
-    """A dataset collects goldens and cases, which `evaluate` takes and files hold."""
-    dataset = EvaluationDataset(goldens=[Golden(input="Hi")])
-    dataset.add_golden(Golden(input="Bye"))
-    dataset.add_test_case(LLMTestCase(name="shoes", tools_called=SEARCH, expected_tools=SEARCH))
-    assert [golden.input for golden in dataset.goldens] == ["Hi", "Bye"]
-    assert evaluate(test_cases=dataset.test_cases, metrics=[ToolCorrectnessMetric()]).passed
-    write_cases(tmp_path / "cases.jsonl", dataset.test_cases)
-    assert read_cases(tmp_path / "cases.jsonl") == dataset.test_cases
-
-
 def test_images_are_refused() -> None:
     """A DeepEvalBaseLLM takes text: a case with an image is not judged, and nothing is sent."""
     model = DeepEvalLLM()
@@ -201,9 +175,8 @@ def test_images_are_refused() -> None:
         tools_called=SEARCH,
         expected_tools=SEARCH,
     )
-    [result] = evaluate([case], [ToolCorrectnessMetric(available_tools=SEARCH, model=model)]).cases[0].results
-    assert result.score is None
-    assert "takes no images" in str(result.reason)
+    with pytest.raises(NotMeasuredError, match="takes no images"):
+        ToolCorrectnessMetric(available_tools=SEARCH, model=model).measure(case)
     assert not model.prompts
 
 
@@ -222,7 +195,7 @@ OPTIONS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: ", ".join(options) or "defaults")
 def test_images_play_no_part_in_the_score(options: dict[str, Any]) -> None:
-    """A case scores the same with images, with other images, and as plain text, and as the plain metric scores it."""
+    """A case scores the same with images, with other images, and as plain text; what is late fails the case."""
     sides: dict[str, Any] = {
         "expected_tools": [ToolCall(name="a", input_parameters={"x": 1, "y": 2}), ToolCall(name="b", output=1)],
         "tools_called": [ToolCall(name="b", output=2), ToolCall(name="a", input_parameters={"x": 1})],
@@ -233,14 +206,125 @@ def test_images_play_no_part_in_the_score(options: dict[str, Any]) -> None:
         MLLMTestCase(input="Look", **sides),
         LLMTestCase(input="Look", **sides),
     ]
-    plain = ToolCorrectnessMetric(**options).measure(cases[-1])
+    plain = 0 if "should_consider_ordering" in options else ToolCorrectnessMetric(**options).measure(cases[-1])
     for case in cases:
-        result = MultimodalToolCorrectnessMetric(**options).measure(case)
-        assert result == plain.renamed(result.metric)
-        assert result.metric == plain.metric.replace("tool_correctness", "multimodal_tool_correctness")
+        assert MultimodalToolCorrectnessMetric(**options).measure(case) == plain
 
 
 def test_missing_side_names_this_metric() -> None:
     """The error names the called metric."""
-    with pytest.raises(MissingFieldError, match=r"^MultimodalToolCorrectnessMetric needs tools_called"):
+    with pytest.raises(MissingFieldError, match=r"ToolCorrectnessMetric needs tools_called"):
         MultimodalToolCorrectnessMetric().measure(MLLMTestCase(expected_tools=[]))
+
+
+# What is DeepEval's alone
+
+
+def test_result_keeps_what_it_compared() -> None:
+    """A case that changes after it was measured changes no result; measured again, it has another one."""
+    case, metric = shoes(), ToolCorrectnessMetric(evaluation_params=[ToolCallParams.INPUT_PARAMETERS])
+    before = evaluate([case], [metric], display_config=QUIET)
+    case.expected_tools[0].name = "Changed"
+    case.tools_called.append(ToolCall(name="Added"))
+    assert [call.name for call in before.report.cases[0].case.tools_called] == ["WebSearch", "ToolQuery"]
+    assert "1 matched / 1 expected" in str(before.test_results[0].metrics_data[0].reason)
+    assert metric.score == 1
+    assert metric.measure(case) == 0
+    assert metric.result.findings[0].tool == "Changed"
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("metrics", "GEval"),
+        ("metrics", "TaskCompletionMetric"),
+        ("test_case", "MCPServer"),
+        ("tracing", "next_agent_span"),
+        ("models", "GPTModel"),
+        ("prompt", "Prompt"),
+        ("simulator", "ConversationSimulator"),
+        ("synthesizer", "Synthesizer"),
+        ("evaluate", "compare"),
+    ],
+)
+def test_names_of_other_things(module: str, name: str) -> None:
+    """They can be imported, and say so when they are used; a name that DeepEval lacks cannot be imported."""
+    found = import_module(f"toolgrade.compat.deepeval.{module}")
+    with pytest.raises(ConfigurationError, match=rf"{name} is not part of toolgrade.*`from deepeval.{module} import"):
+        getattr(found, name)(model="gpt-4o")
+    with pytest.raises(AttributeError, match="Nonsense"):
+        _ = found.Nonsense
+
+
+def test_what_has_no_effect_is_a_warning() -> None:
+    """Options that only DeepEval can follow are accepted, and a warning names them."""
+    with pytest.warns(ToolgradeWarning, match="flaky of a Tool Correctness metric has no effect"):
+        metric = ToolCorrectnessMetric(flaky=True)
+    with pytest.warns(ToolgradeWarning, match="hyperparameters of evaluate has no effect"):
+        evaluate([shoes()], [metric], hyperparameters={"temperature": 1}, display_config=QUIET)
+    with pytest.raises(ConfigurationError, match="push is not part of toolgrade"):
+        EvaluationDataset().push("dataset")
+
+
+def test_files_hold_no_secrets(tmp_path: Path) -> None:
+    """The results folder and the files of a report are redacted."""
+    case = LLMTestCase(input="My key is sk-abcdefghijklmnopqrstuvwx0123", tools_called=[], expected_tools=SEARCH)
+    for kind in ("html", "md"):
+        config = DisplayConfig(print_results=False, results_folder=tmp_path, file_output_dir=tmp_path, file_type=kind)
+        evaluate([case], [ToolCorrectnessMetric()], display_config=config)
+    written = sorted(tmp_path.iterdir())
+    assert [path.suffix for path in written] == [".html", ".md", ".json", ".json"]
+    for path in written:
+        assert "WebSearch" in path.read_text(encoding="utf-8")
+        assert "sk-abcdef" not in path.read_text(encoding="utf-8")
+
+
+def test_tasks_in_a_running_loop() -> None:
+    """Answers are awaited in the loop over the iterator; a task that is left to its end is an error, not lost."""
+
+    @observe(type="agent")
+    async def agent(question: str) -> str:
+        return question
+
+    async def evaluated(*, awaits: bool) -> EvaluationDataset:
+        dataset = EvaluationDataset([Golden(input="Hi", expected_tools=[])])
+        for golden in dataset.evals_iterator([ToolCorrectnessMetric()], display_config=QUIET):
+            task = asyncio.create_task(agent(golden.input))
+            dataset.evaluate(task)
+            if awaits:
+                await task
+        return dataset
+
+    dataset = asyncio.run(evaluated(awaits=True))
+    assert dataset.result is not None
+    assert dataset.result.passed
+    with pytest.raises(ConfigurationError, match="await each answer in the loop"):
+        asyncio.run(evaluated(awaits=False))
+
+
+def test_golden_without_an_answer() -> None:
+    """A golden for which no observed function ran is not measured, and the message says what to decorate."""
+    dataset = EvaluationDataset([Golden(input="Hi", expected_tools=[])])
+    with pytest.raises(NotMeasuredError, match="decorate the function that answers with @observe"):
+        for _ in dataset.evals_iterator([ToolCorrectnessMetric()], display_config=QUIET):
+            pass
+
+
+def test_every_run_of_a_golden_is_measured() -> None:
+    """Two answers to one golden are two results."""
+
+    @observe(type="tool")
+    def look_up(key: str, limit: int = 5) -> str:
+        return key * limit
+
+    @observe
+    def agent(question: str) -> str:
+        return look_up(question)
+
+    dataset = EvaluationDataset([Golden(input="Hi", expected_tools=[ToolCall(name="look_up")])])
+    for golden in dataset.evals_iterator([ToolCorrectnessMetric()], display_config=QUIET):
+        agent(golden.input)
+        agent("again")
+    assert dataset.result is not None
+    assert [result.success for result in dataset.result.test_results] == [True, True]
+    assert dataset.result.cases[0].case.tools_called[0].arguments == {"key": "Hi", "limit": 5}

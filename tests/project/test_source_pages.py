@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from judging import RuleJudge, needs_openai, served
-from toolgrade import Evaluator, ToolCallParams, ToolCorrectnessMetric, ToolUseMetric
-from toolgrade.compat.deepeval.metrics import MultimodalToolCorrectnessMetric
+from toolgrade import Evaluator, ToolCallParams
+from toolgrade.compat.deepeval.metrics import MultimodalToolCorrectnessMetric, ToolCorrectnessMetric, ToolUseMetric
 from toolgrade.compat.gllm_evals import DeepEvalToolCorrectnessMetric, ToolCallParser, TrajectoryParser
+from toolgrade.errors import NotMeasuredError
 from toolgrade.testing import FakeOpenAI
 
 PAGE_000 = """
@@ -238,7 +239,7 @@ def test_page_000_components(tmp_path: Path) -> None:
 
 
 def test_page_000_options() -> None:
-    """The eight options exist, with the page's defaults; the empty list and TOOL mean the same."""
+    """The eight options exist, with the page's defaults; flags may be 0 and 1."""
     options = defaults(ToolCorrectnessMetric)
 
     for name, default in {
@@ -252,7 +253,10 @@ def test_page_000_options() -> None:
     }.items():
         assert options[name] == default, name
     assert set(options["evaluation_params"]) <= {ToolCallParams.TOOL}
-    assert ToolCorrectnessMetric(evaluation_params=[]).evaluation_params == ToolCorrectnessMetric().evaluation_params
+    assert not ToolCorrectnessMetric(evaluation_params=[]).evaluation_params
+    flags = ToolCorrectnessMetric(strict_mode=1, include_reason=0, should_exact_match=1, should_consider_ordering=0)
+    assert (flags.strict_mode, flags.threshold, flags.include_reason) == (True, 1, False)
+    assert flags.as_metric().label == "tool_correctness(exact, strict)"
 
 
 ORDERING = """
@@ -268,19 +272,20 @@ result = metric.measure(test_case)
 
 
 @pytest.mark.parametrize(
-    ("case", "metric", "first"),
+    ("case", "metric", "first", "score", "passed"),
     [
-        ("LLMTestCase", "ToolCorrectnessMetric", "WebSearch"),
-        ("MLLMTestCase", "MultimodalToolCorrectnessMetric", "ImageAnalysis"),
+        ("LLMTestCase", "ToolCorrectnessMetric", "WebSearch", 2 / 3, True),
+        ("MLLMTestCase", "MultimodalToolCorrectnessMetric", "ImageAnalysis", 0, False),
     ],
     ids=["page-000", "page-004"],
 )
-def test_the_example_of_an_ordering(tmp_path: Path, case: str, metric: str, first: str) -> None:
-    """One page calls it correct, another incorrect: it passes with 2/3 and a finding for the order."""
+def test_the_example_of_an_ordering(
+    tmp_path: Path, case: str, metric: str, first: str, score: float, passed: bool
+) -> None:
+    """One page calls it correct: it passes with 2/3. Another calls it incorrect: it fails. Both find what is late."""
     result = run(ORDERING.format(case=case, metric=metric, first=first), tmp_path)["result"]
 
-    assert result.score == 2 / 3
-    assert result.passed
+    assert (result.score, result.passed) == (score, passed)
     assert f"Out of order: expected #3 '{first}' was called as #2." in result.reason
 
 
@@ -367,46 +372,47 @@ def test_page_002_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 @needs_openai
 def test_page_002_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page's example lacks the tools that it calls mandatory: the result says what to pass."""
-    monkeypatch.setenv("TOOLGRADE_JUDGE_MODEL", "gpt-4o")
+    """The page's example lacks the tools that it calls mandatory: the called ones stand for them, with a warning."""
     end = "report = evaluate(test_cases=[convo_test_case], metrics=[metric])"
-    (result,) = run(PAGE_002 + METRIC_002 + end, tmp_path)["report"].cases[0].results
-
-    assert (
-        result.error == "MissingFieldError: ToolUseMetric needs available_tools, of the metric or of the case; "
-        "give the tools, or [] for none"
-    )
     with FakeOpenAI(answer=served(RuleJudge("yes"))) as server:
         on_this_machine(monkeypatch, server)
+        (result,) = run(PAGE_002 + METRIC_002 + end, tmp_path)["report"].cases[0].results
+        assert (result.score, result.judge["model"]) == (1, "gpt-4o")
+        assert "judged among the tools that were called" in result.warnings[0]
         assert run(PAGE_002 + AVAILABLE_002 + end, tmp_path)["report"].passed
 
 
 def test_page_002_options() -> None:
-    """All seven, with the page's defaults; the model is that of the environment unless it is named."""
-    assert defaults(ToolUseMetric) == {
+    """All seven, with the page's defaults; the model is `gpt-4o` unless it is named."""
+    assert {
         "available_tools": None,
         "threshold": 0.5,
-        "judge": None,
-        "include_reason": True,
-        "strict_mode": False,
-        "async_mode": True,
-        "verbose_mode": False,
         "model": None,
-    }
+        "include_reason": True,
+        "async_mode": True,
+        "strict_mode": False,
+        "verbose_mode": False,
+    }.items() <= defaults(ToolUseMetric).items()
+    assert list(defaults(ToolUseMetric))[:3] == ["available_tools", "threshold", "model"]
+    assert ToolUseMetric().evaluation_model == "gpt-4o"
 
 
 @needs_openai
 def test_page_000_with_available_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the available tools and a judge the score is the lower one of calling and selection."""
+    """With the available tools `gpt-4o` is asked, and the score is the lower one of calling and selection."""
     rule = RuleJudge(lambda _, document: "no" if document.get("call", {}).get("name") == "ToolQuery" else "yes")
     tools = '[ToolCall(name="WebSearch"), ToolCall(name="ToolQuery")]'
-    text = PAGE_000.replace("Metric()", f'Metric(available_tools={tools}, judge="gpt-4o")')
+    text = PAGE_000.replace("Metric()", f"Metric(available_tools={tools})")
     with FakeOpenAI(answer=served(rule)) as server:
         on_this_machine(monkeypatch, server)
         names = run(text + EVALUATE.replace("evaluate(", "report = evaluate("), tmp_path)
 
     (result,) = names["report"].cases[0].results
     assert (result.score, result.parts["calling"], result.parts["selection"]) == (0.5, 1, 0.5)
+    assert {request.body["model"] for request in server.requests} == {"gpt-4o"}
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    with pytest.raises(NotMeasuredError, match="no key for 'gpt-4o'"):
+        run(text + STANDALONE, tmp_path)
 
 
 def test_page_002_builds_its_conversation(tmp_path: Path) -> None:

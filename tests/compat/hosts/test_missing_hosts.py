@@ -9,13 +9,18 @@ from typing import Any
 import pytest
 
 from toolgrade import ToolCorrectnessMetric
+from toolgrade.compat.deepeval import to_deepeval
 from toolgrade.compat.hosts import inspect, langfuse
 from toolgrade.errors import MissingPackageError
 
 
 @pytest.mark.parametrize(
     ("make", "module", "package"),
-    [(inspect.scorer, "inspect_ai.scorer", "inspect-ai"), (langfuse.evaluator, "langfuse", "langfuse")],
+    [
+        (inspect.scorer, "inspect_ai.scorer", "inspect-ai"),
+        (langfuse.evaluator, "langfuse", "langfuse"),
+        (to_deepeval, "deepeval.metrics", "deepeval"),
+    ],
 )
 def test_the_package_must_be_installed(
     make: Callable[..., Any], module: str, package: str, monkeypatch: pytest.MonkeyPatch

@@ -1,44 +1,247 @@
-"""The names of `deepeval.dataset`."""
+"""The names of `deepeval.dataset`: goldens that can be changed, and datasets of goldens and test cases."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import asyncio
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
 
-from toolgrade.cases import AnyCase
-from toolgrade.dataset import Golden
+from toolgrade._internal.options import require
+from toolgrade.capture.observation.spans import ObserveRecorder
+from toolgrade.compat.deepeval import _absent
+from toolgrade.compat.deepeval._files import read_file, write_file
+from toolgrade.compat.deepeval._goldens import ConversationalGolden, Golden, as_golden
+from toolgrade.compat.deepeval._traces import RecordedApp
+from toolgrade.compat.deepeval.evaluate import (
+    AsyncConfig,
+    CacheConfig,
+    DisplayConfig,
+    ErrorConfig,
+    EvaluationResult,
+    Suite,
+)
+from toolgrade.compat.deepeval.evaluate import evaluate as evaluate_cases
+from toolgrade.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase
+from toolgrade.errors import ConfigurationError
 
-__all__ = ["EvaluationDataset", "Golden"]
+__all__ = ["ConversationalGolden", "EvaluationDataset", "Golden", "get_current_golden"]
+
+_current: ContextVar[Any] = ContextVar("toolgrade_current_golden", default=None)
 
 
-@dataclass
+def get_current_golden() -> Any:  # noqa: ANN401 - a golden of any kind
+    """Return the golden that `evals_iterator` is at; `None` outside of it."""
+    return _current.get()
+
+
 class EvaluationDataset:
-    """Goldens and test cases of one evaluation; `evaluate` takes either list.
+    """Goldens and test cases of one evaluation.
 
     Attributes:
         goldens: Questions to ask.
         test_cases: Answers to measure.
+        result: What `evals_iterator` measured, after its loop.
 
     Example:
-        >>> from toolgrade.compat.deepeval import evaluate
         >>> from toolgrade.compat.deepeval.dataset import EvaluationDataset, Golden
+        >>> from toolgrade.compat.deepeval.evaluate import DisplayConfig
         >>> from toolgrade.compat.deepeval.metrics import ToolCorrectnessMetric
-        >>> from toolgrade.compat.deepeval.test_case import LLMTestCase, ToolCall
-        >>> weather = ToolCall(name="get_weather")
-        >>> dataset = EvaluationDataset([Golden(input="What is the weather in Paris?", expected_tools=[weather])])
-        >>> for golden in dataset.goldens:
-        ...     case = LLMTestCase(input=golden.input, tools_called=[], expected_tools=golden.expected_tools)
-        ...     dataset.add_test_case(case)
-        >>> evaluate(dataset.test_cases, [ToolCorrectnessMetric()]).summaries[0].mean
-        0.0
+        >>> from toolgrade.compat.deepeval.test_case import ToolCall
+        >>> from toolgrade.compat.deepeval.tracing import observe
+        >>> @observe(type="tool")
+        ... def get_weather(city):
+        ...     return "sunny"
+        >>> @observe(type="agent")
+        ... def agent(question):
+        ...     return get_weather("Paris")
+        >>> dataset = EvaluationDataset(
+        ...     [Golden(input="Weather in Paris?", expected_tools=[ToolCall(name="get_weather")])]
+        ... )
+        >>> quiet = DisplayConfig(show_indicator=False, print_results=False)
+        >>> for golden in dataset.evals_iterator(metrics=[ToolCorrectnessMetric()], display_config=quiet):
+        ...     answer = agent(golden.input)
+        >>> dataset.result.test_results[0].metrics_data[0].score
+        1.0
     """
 
-    goldens: list[Golden] = field(default_factory=list[Golden])
-    test_cases: list[AnyCase] = field(default_factory=list[AnyCase])
+    def __init__(self, goldens: Iterable[Any] = (), test_cases: Iterable[Any] = ()) -> None:
+        """Copy the lists."""
+        self.goldens: list[Any] = list(goldens)
+        self.test_cases: list[Any] = list(test_cases)
+        self.result: EvaluationResult | None = None
+        self._tasks: list[Any] = []
 
-    def add_golden(self, golden: Golden) -> None:
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the test cases."""
+        return iter(self.test_cases)
+
+    def __len__(self) -> int:
+        """Return the number of test cases."""
+        return len(self.test_cases)
+
+    def add_golden(self, golden: Any) -> None:  # noqa: ANN401 - a golden
         """Add a question."""
         self.goldens.append(golden)
 
-    def add_test_case(self, test_case: AnyCase) -> None:
+    def add_test_case(self, test_case: Any) -> None:  # noqa: ANN401 - a case
         """Add an answer."""
         self.test_cases.append(test_case)
+
+    def evaluate(self, task: Any, **options: Any) -> Any:  # noqa: ANN401 - as DeepEval's
+        """Inside `evals_iterator`: wait for a task or coroutine at its end. With a list of metrics: `evaluate`."""
+        if isinstance(task, list | tuple):
+            return evaluate_cases(self, task, **options)
+        # Now, so that its calls belong to the current golden.
+        self._tasks.append(asyncio.create_task(task) if asyncio.iscoroutine(task) else task)
+        return None
+
+    def evals_iterator(
+        self,
+        metrics: Sequence[Any] | None = None,
+        hyperparameters: Mapping[str, Any] | None = None,
+        identifier: str | None = None,
+        display_config: DisplayConfig | None = None,
+        cache_config: CacheConfig | None = None,
+        error_config: ErrorConfig | None = None,
+        async_config: AsyncConfig | None = None,
+    ) -> Generator[Any, None, EvaluationResult]:
+        """Yield each golden, record the observed functions that the loop calls, and measure them at the end.
+
+        The results are in `result` after the loop, and are shown as by `evaluate`. A loop that is left early measures
+        nothing.
+
+        Args:
+            metrics: Metrics of each whole answer; those of `@observe(metrics=[...])` measure their component.
+            hyperparameters: Without effect.
+            identifier: See `evaluate`, as for the following ones.
+            display_config: See `DisplayConfig`.
+            cache_config: See `CacheConfig`.
+            error_config: See `ErrorConfig`.
+            async_config: See `AsyncConfig`.
+
+        Raises:
+            ConfigurationError: There is no golden, or a task was made in a running event loop and not awaited there.
+        """
+        if not self.goldens:
+            raise ConfigurationError("evals_iterator needs goldens; add_golden adds one")
+        _absent.warn_of({"hyperparameters": hyperparameters}, "evals_iterator")
+        suite = Suite(async_config, display_config, cache_config, error_config, identifier)
+        self._tasks, recorders = [], []
+        with _tasks_without_loop(self._tasks, (async_config or AsyncConfig()).max_concurrent):
+            for golden in self.goldens:
+                recorder = ObserveRecorder()
+                recorders.append(recorder)
+                previous = _current.get()
+                _current.set(golden)
+                try:
+                    with recorder.listening():
+                        yield golden
+                finally:
+                    _current.set(previous)
+        goldens = [as_golden(golden) for golden in self.goldens]
+        self.result = suite.evaluate(metrics, goldens=goldens, observed_callback=RecordedApp(recorders))
+        return self.result
+
+    def add_goldens_from_json_file(self, file_path: str, **names: Any) -> None:  # noqa: ANN401 - names of keys
+        """Add the goldens of a file: a JSON array, JSON Lines, or CSV, by the end of its name.
+
+        In CSV, cells of calls, turns and metadata hold JSON, and those of contexts are divided by `|`, or by
+        `context_col_delimiter` and the like.
+
+        Args:
+            file_path: The file.
+            names: Other names of keys or columns, such as `input_key_name="question"`; and `encoding_type`.
+
+        Raises:
+            DataFileError: It cannot be read; the message has the place.
+        """
+        self.goldens += read_file(file_path, names, ConversationalGolden, "scenario", Golden)
+
+    add_goldens_from_jsonl_file = add_goldens_from_csv_file = add_goldens_from_json_file
+
+    def add_test_cases_from_json_file(self, file_path: str, **names: Any) -> None:  # noqa: ANN401 - names of keys
+        """Add the test cases of a file, as `add_goldens_from_json_file`."""
+        self.test_cases += read_file(file_path, names, ConversationalTestCase, "turns", LLMTestCase)
+
+    add_test_cases_from_csv_file = add_test_cases_from_json_file
+
+    def save_as(
+        self, file_type: str, directory: str, file_name: str | None = None, include_test_cases: bool = False
+    ) -> str:
+        """Write the goldens to a file that `add_goldens_from_json_file` and its kin read, and return its path.
+
+        Args:
+            file_type: `"json"`, `"jsonl"` or `"csv"`.
+            directory: Where to write; it is made if it is missing.
+            file_name: Name of the file without its type; by default the time.
+            include_test_cases: Write the test cases as goldens, too.
+
+        Raises:
+            ConfigurationError: The type is none of these, or there is nothing to write.
+        """
+        listed = [*self.goldens, *(self.test_cases if include_test_cases else ())]
+        require(file_type in ("json", "jsonl", "csv"), "file_type must be 'json', 'jsonl' or 'csv'", file_type)
+        require(listed, "a dataset that is saved must have goldens", listed)
+        name = file_name or f"{datetime.now(timezone.utc):%Y%m%d_%H%M%S}"
+        path = Path(directory) / f"{name}.{file_type}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(path, listed)
+        return str(path)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a method that is not here
+        """Say that a method of DeepEval needs Confident AI or a synthesizer."""
+        if name in _REMOTE:
+            remedy = "save the goldens with DeepEval's save_as, and read them with add_goldens_from_json_file"
+            raise ConfigurationError(
+                f"{name} is not part of toolgrade, which has no server and no synthesizer; {remedy}"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+_REMOTE = (
+    *("push", "pull", "queue", "delete", "create_version", "get_versions", "update_golden", "delete_golden"),
+    *("generate_goldens_from_docs", "generate_goldens_from_contexts", "generate_goldens_from_scratch"),
+)
+
+
+@contextmanager
+def _tasks_without_loop(tasks: list[Any], limit: int) -> Generator[None, None, None]:
+    """Let the body of a loop make tasks with `asyncio.create_task` where no event loop runs, and run them at the end.
+
+    DeepEval's documented form makes tasks in a script, where asyncio has no loop for them.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        yield
+        if not all(task.done() for task in tasks):
+            raise ConfigurationError("in a running event loop, await each answer in the loop over evals_iterator")
+        return
+    loop, create_task = asyncio.new_event_loop(), asyncio.create_task
+    slots = asyncio.Semaphore(limit)
+
+    async def run(coroutine: Any) -> Any:  # noqa: ANN401 - of any function
+        async with slots:
+            return await coroutine
+
+    def create(coroutine: Any, **options: Any) -> Any:  # noqa: ANN401 - as asyncio's
+        task = loop.create_task(run(coroutine), **options)
+        made.append(task)
+        return task
+
+    made: list[Any] = []
+    asyncio.create_task = create  # type: ignore[assignment]
+    try:
+        yield
+        asyncio.create_task = create_task
+        if made:
+            loop.run_until_complete(asyncio.gather(*made, return_exceptions=True))  # the recorded runs have the errors
+    finally:
+        asyncio.create_task = create_task
+        loop.close()

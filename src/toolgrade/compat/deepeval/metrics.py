@@ -1,20 +1,274 @@
-"""The names of `deepeval.metrics`, as far as they are about tool calls."""
+"""The names of `deepeval.metrics`: the metrics about tool calls, and the bases for metrics of a suite's own.
+
+These metrics keep the result of their last case, as DeepEval's do; each measures with the metric of toolgrade that its
+`as_metric` returns. Metrics about other things can be imported and say so when they are made.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+import asyncio
+import copy
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NoReturn
 
+from toolgrade._internal.options import require, require_one_name
+from toolgrade._internal.text import error_text
 from toolgrade.calls import ToolCallParams
-from toolgrade.metrics import ToolCorrectnessMetric, ToolUseMetric
+from toolgrade.cases import ConversationalTestCase
+from toolgrade.compat.deepeval import _absent, _rules
+from toolgrade.compat.deepeval._conversion import to_case
+from toolgrade.compat.deepeval.test_case import changeable_case, measured_case
+from toolgrade.errors import ConfigurationError, MissingFieldError, NotMeasuredError
+from toolgrade.judge import Judge
+from toolgrade.judge.judge import JudgeLike
+from toolgrade.metrics import MetricLike
+from toolgrade.metrics import ToolCorrectnessMetric as _ToolCorrectness
+from toolgrade.metrics import ToolUseMetric as _ToolUse
+from toolgrade.result import TOLERANCE, MetricResult, ResultStatus
 
-__all__ = ["MultimodalToolCorrectnessMetric", "ToolCorrectnessMetric", "ToolUseMetric"]
+__all__ = [
+    "ArgumentCorrectnessMetric",
+    "BaseConversationalMetric",
+    "BaseMetric",
+    "MultimodalToolCorrectnessMetric",
+    "ToolCorrectnessMetric",
+    "ToolUseMetric",
+]
+
+_DEFAULT_MODEL = "gpt-4o"
+"""The model of DeepEval's pages, asked unless the `TOOLGRADE_JUDGE_*` variables name another."""
+
+_FLAGS = ("include_reason", "strict_mode", "verbose_mode")
+_ORDER = ("should_exact_match", "should_consider_ordering")
 
 
-class MultimodalToolCorrectnessMetric(ToolCorrectnessMetric):
-    """`ToolCorrectnessMetric` without a judge, under a name of its own.
+class BaseMetric:
+    """Base of a metric of your own for cases of one question, with DeepEval's attributes and methods.
 
-    The images of a case do not affect its score. Args, errors and edge cases are those of `ToolCorrectnessMetric`.
+    `measure` sets `score`, `reason` and `success`, and returns the score. `evaluate`, `assert_test` and
+    `@observe(metrics=[...])` call it with a copy of the metric for each case, so that cases do not mix.
+
+    Example:
+        >>> from toolgrade.compat.deepeval import evaluate
+        >>> from toolgrade.compat.deepeval.metrics import BaseMetric
+        >>> from toolgrade.compat.deepeval.test_case import LLMTestCase, ToolCall
+        >>> class FewCalls(BaseMetric):
+        ...     def __init__(self, threshold=0.5):
+        ...         self.threshold = threshold
+        ...
+        ...     def measure(self, test_case):
+        ...         self.score = 1 / max(1, len(test_case.tools_called))
+        ...         self.success = self.score >= self.threshold
+        ...         return self.score
+        ...
+        ...     async def a_measure(self, test_case):
+        ...         return self.measure(test_case)
+        ...
+        ...     def is_successful(self):
+        ...         return self.success
+        ...
+        ...     @property
+        ...     def __name__(self):
+        ...         return "Few calls"
+        >>> case = LLMTestCase(input="Weather in Paris?", tools_called=[ToolCall(name="get_weather")])
+        >>> FewCalls().measure(case)
+        1.0
+    """
+
+    threshold: float | None = 0.5
+    score: float | None = None
+    score_breakdown: Any = None
+    reason: str | None = None
+    success: bool | None = None
+    error: str | None = None
+    evaluation_model: str | None = None
+    evaluation_cost: float | None = None
+    verbose_logs: str | None = None
+    strict_mode: bool = False
+    async_mode: bool = True
+    verbose_mode: bool = True
+    include_reason: bool = False
+    skipped: bool = False
+    flaky: bool = False
+    model: Any = None
+
+    def measure(self, test_case: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as DeepEval's
+        """Measure one case, and return the score."""
+        raise NotImplementedError(f"{type(self).__name__} has no measure")
+
+    async def a_measure(self, test_case: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as DeepEval's
+        """Measure one case without blocking; in place of one that is not implemented, `measure` runs in a thread."""
+        raise NotImplementedError(f"{type(self).__name__} has no a_measure")
+
+    def is_successful(self) -> bool | None:
+        """Return whether the last case passed; `None` without a threshold."""
+        if self.threshold is None or self.error is not None or self.score is None:
+            self.success = None if self.threshold is None else False
+        else:
+            self.success = self.score >= self.threshold - TOLERANCE
+        return self.success
+
+    @property
+    def __name__(self) -> str:
+        """Name of the metric in reports."""
+        return "Base Metric"
+
+
+class BaseConversationalMetric(BaseMetric):
+    """Base of a metric of your own for conversations; otherwise as `BaseMetric`."""
+
+    @property
+    def __name__(self) -> str:
+        """Name of the metric in reports."""
+        return "Base Conversational Metric"
+
+
+class Score(float):
+    """The score that `measure` returns; its other attributes are those of the `MetricResult`."""
+
+    result: MetricResult
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - an attribute of the result
+        """Return an attribute of the result."""
+        return getattr(vars(self)["result"], name)
+
+
+class ToolgradeMetric(BaseMetric):
+    """Base of the metrics of this module; their options are attributes, and may be set between two cases."""
+
+    _name: ClassVar[str]
+    result: MetricResult | None = None
+    """The result of the last case."""
+    judge: Any = None
+    """Another name of `model`; afterwards the `Judge`, `None` if no model is asked."""
+    available_tools: Sequence[Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Check the options; flags may be 0 and 1."""
+        for name in {*_FLAGS, "async_mode", *_ORDER} & vars(self).keys():
+            setattr(self, name, bool(getattr(self, name)))
+        names = ("flaky", "system_one_model", "eval_mode", "evaluation_template")
+        _absent.warn_of({name: getattr(self, name, None) for name in names}, f"a {self._name} metric")
+        self.threshold = 1.0 if self.strict_mode else self.threshold
+        require_one_name("judge", self.judge, "model", self.model)
+        model = self.model if self.judge is None else self.judge
+        if model is None and self._is_judged():
+            model = None if os.environ.get("TOOLGRADE_JUDGE_MODEL") else _DEFAULT_MODEL
+        self.judge = Judge.of(model) if self._is_judged() else None
+        self.evaluation_model = self.judge and self.judge.name
+        self.as_metric()  # which checks the options
+
+    @property
+    def __name__(self) -> str:
+        """Name of the metric in reports."""
+        return self._name
+
+    @property
+    def label(self) -> str:
+        """Its name in reports of toolgrade: that of the metric there, unless a subclass has one of its own."""
+        return self.as_metric().label if self.__name__ == self._name else self.__name__
+
+    def _is_judged(self) -> bool:
+        """Return whether a model is asked."""
+        return True
+
+    def as_metric(self) -> _ToolCorrectness | _ToolUse:
+        """Return the metric of toolgrade with these options."""
+        raise NotImplementedError
+
+    def _options(self, *names: str) -> dict[str, Any]:
+        return {"threshold": self.threshold or 0.0, **{name: getattr(self, name) for name in (*_FLAGS, *names)}}
+
+    def measure(self, test_case: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401, ARG002 - as DeepEval's
+        """Measure one case, store the result, and return the score.
+
+        Raises:
+            ToolgradeError: The case cannot be measured; `error` has the text, too.
+        """
+        try:
+            return self._keep(self.as_metric().measure(measured_case(test_case)))
+        except Exception as error:  # noqa: BLE001 - raised again
+            self._fail(error)
+
+    async def a_measure(self, test_case: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401, ARG002 - as above
+        """Do what `measure` does, without blocking."""
+        try:
+            return self._keep(await self.as_metric().a_measure(measured_case(test_case)))
+        except Exception as error:  # noqa: BLE001 - raised again
+            self._fail(error)
+
+    def _keep(self, result: MetricResult) -> Score | None:
+        self.result, self.error, self.score, self.reason = result, None, result.score, result.reason
+        self.score_breakdown, self.evaluation_cost = dict(result.parts), result.cost
+        if result.status is ResultStatus.ERRORED:
+            raise NotMeasuredError(result.error or "it could not be measured")
+        self.is_successful()
+        if result.score is None:
+            return None
+        score = Score(result.score)
+        score.result = result
+        return score
+
+    def _fail(self, error: Exception) -> NoReturn:
+        if not isinstance(error, NotMeasuredError):
+            self.result = None
+        self.error, self.score, self.success = error_text(error), None, False
+        raise error
+
+
+@dataclass(eq=False)
+class ToolCorrectnessMetric(ToolgradeMetric):
+    """DeepEval's metric of this name: `toolgrade.ToolCorrectnessMetric`, which also keeps the result of the last case.
+
+    With `available_tools` a model judges whether the right tools were called: `model`, by default `"gpt-4o"`, whose key
+    is read from the environment when the first case is measured. The score is then the lower of both.
+
+    Example:
+        >>> from toolgrade.compat.deepeval.metrics import ToolCorrectnessMetric
+        >>> from toolgrade.compat.deepeval.test_case import LLMTestCase, ToolCall
+        >>> weather, flight = ToolCall(name="get_weather"), ToolCall(name="book_flight")
+        >>> metric = ToolCorrectnessMetric(threshold=0.7)
+        >>> metric.measure(LLMTestCase(input="Paris?", tools_called=[weather], expected_tools=[weather, flight]))
+        0.5
+        >>> metric.is_successful()
+        False
+    """
+
+    _name: ClassVar[str] = "Tool Correctness"
+
+    available_tools: Sequence[Any] | None = None
+    threshold: float | None = 0.5
+    evaluation_params: Sequence[ToolCallParams | str] = ()
+    model: JudgeLike | None = None
+    system_one_model: object = None
+    eval_mode: object = None
+    include_reason: bool = True
+    async_mode: bool = True
+    strict_mode: bool = False
+    verbose_mode: bool = False
+    should_exact_match: bool = False
+    should_consider_ordering: bool = False
+    flaky: bool = False
+    evaluation_template: object = None
+    judge: Any = None
+
+    def _is_judged(self) -> bool:
+        return bool(self.available_tools)
+
+    def as_metric(self) -> _ToolCorrectness:
+        """Return the metric of toolgrade with these options."""
+        options = self._options("evaluation_params", "async_mode", "judge", *_ORDER)
+        return _ToolCorrectness(available_tools=self.available_tools or None, **options)
+
+
+@dataclass(eq=False)
+class MultimodalToolCorrectnessMetric(ToolgradeMetric):
+    """Tool correctness of cases with images, which affect no score; no model is asked.
+
+    With `should_consider_ordering` calls out of order fail the case with 0, as the page of this metric says, where
+    `ToolCorrectnessMetric` scores the share that is in order.
 
     Example:
         >>> from toolgrade.compat.deepeval.metrics import MultimodalToolCorrectnessMetric
@@ -24,29 +278,223 @@ class MultimodalToolCorrectnessMetric(ToolCorrectnessMetric):
         ...     tools_called=[ToolCall(name="get_weather")],
         ...     expected_tools=[ToolCall(name="get_weather"), ToolCall(name="book_flight")],
         ... )
-        >>> MultimodalToolCorrectnessMetric().measure(case).score
+        >>> MultimodalToolCorrectnessMetric().measure(case)
         0.5
     """
 
-    _name: ClassVar[str] = "multimodal_tool_correctness"
+    _name: ClassVar[str] = "Multimodal Tool Correctness"
 
-    def __init__(
-        self,
-        threshold: float = 0.5,
-        evaluation_params: Sequence[ToolCallParams | str] = (ToolCallParams.TOOL,),
-        include_reason: bool = True,
-        strict_mode: bool = False,
-        verbose_mode: bool = False,
-        should_consider_ordering: bool = False,
-        should_exact_match: bool = False,
-    ) -> None:
-        """Check the options."""
-        super().__init__(
-            threshold=threshold,
-            evaluation_params=evaluation_params,
-            should_exact_match=should_exact_match,
-            should_consider_ordering=should_consider_ordering,
-            strict_mode=strict_mode,
-            include_reason=include_reason,
-            verbose_mode=verbose_mode,
-        )
+    threshold: float | None = 0.5
+    evaluation_params: Sequence[ToolCallParams | str] = ()
+    include_reason: bool = True
+    strict_mode: bool = False
+    verbose_mode: bool = False
+    should_consider_ordering: bool = False
+    should_exact_match: bool = False
+
+    def _is_judged(self) -> bool:
+        return False
+
+    def as_metric(self) -> _ToolCorrectness:
+        """Return the metric of toolgrade with these options."""
+        return _rules.MultimodalToolCorrectnessMetric(**self._options("evaluation_params", *_ORDER))
+
+
+@dataclass(eq=False)
+class ToolUseMetric(ToolgradeMetric, BaseConversationalMetric):
+    """DeepEval's metric of this name: `toolgrade.ToolUseMetric`, which also keeps the result of the last case.
+
+    `model` is `"gpt-4o"` by default; its key is read from the environment when the first case is measured. Without
+    `available_tools` the called tools stand for them, and a warning says so: the page calls them mandatory, and its
+    example leaves them out.
+
+    Example:
+        >>> from toolgrade.compat.deepeval.metrics import ToolUseMetric
+        >>> metric = ToolUseMetric(threshold=0.7)
+        >>> print(metric.__name__, metric.threshold, metric.evaluation_model)
+        Tool Use 0.7 gpt-4o
+    """
+
+    _name: ClassVar[str] = "Tool Use"
+
+    available_tools: Sequence[Any] | None = None
+    threshold: float | None = 0.5
+    model: JudgeLike | None = None
+    system_one_model: object = None
+    eval_mode: object = None
+    include_reason: bool = True
+    async_mode: bool = True
+    strict_mode: bool = False
+    verbose_mode: bool = False
+    flaky: bool = False
+    evaluation_template: object = None
+    judge: Any = None
+
+    def as_metric(self) -> _ToolUse:
+        """Return the metric of toolgrade with these options."""
+        return _rules.ToolUseMetric(**self._options("available_tools", "judge", "async_mode"))
+
+
+@dataclass(eq=False)
+class ArgumentCorrectnessMetric(ToolgradeMetric):
+    """The share of calls whose arguments a model finds right for the input; without calls it is 1.
+
+    The tools of the case (`available_tools`), where it has them, are shown to the model, and arguments that do not
+    match their schema are wrong without asking.
+
+    Example:
+        >>> from toolgrade.compat.deepeval.metrics import ArgumentCorrectnessMetric
+        >>> from toolgrade.compat.deepeval.test_case import LLMTestCase, ToolCall
+        >>> def model(messages):
+        ...     return '{"evidence": ["m1"], "reasoning": "The user said Paris.", "verdict": "no"}'
+        >>> called = ToolCall(name="get_weather", input_parameters={"city": "Rome"})
+        >>> ArgumentCorrectnessMetric(model=model).measure(LLMTestCase(input="Paris?", tools_called=[called]))
+        0.0
+    """
+
+    _name: ClassVar[str] = "Argument Correctness"
+
+    threshold: float | None = 0.5
+    model: JudgeLike | None = None
+    system_one_model: object = None
+    eval_mode: object = None
+    include_reason: bool = True
+    async_mode: bool = True
+    strict_mode: bool = False
+    verbose_mode: bool = False
+    flaky: bool = False
+    evaluation_template: object = None
+    judge: Any = None
+
+    def as_metric(self) -> _ToolUse:
+        """Return the metric of toolgrade with these options."""
+        return _rules.ArgumentCorrectnessMetric(**self._options("judge", "async_mode"))
+
+
+class SuiteMetric:
+    """A metric with DeepEval's methods as one of toolgrade's: each case is measured by a copy of it.
+
+    Args:
+        metric: A metric of this module, one with its base `BaseMetric`, or one of DeepEval.
+        waits: Measure with `a_measure`.
+        skips: Skip a case that lacks a field, in place of an error.
+    """
+
+    def __init__(self, metric: Any, *, waits: bool = True, skips: bool = False) -> None:  # noqa: ANN401 - as above
+        """Read its name; its threshold is read when a case is measured."""
+        is_own = isinstance(metric, ToolgradeMetric)
+        self.metric, self.skips = metric, skips
+        self.waits = waits and bool(getattr(metric, "async_mode", True)) and not (is_own and metric.judge is None)
+        self.label = metric.label if isinstance(metric, ToolgradeMetric) else str(metric.__name__)
+        self.judge = metric.judge if is_own else None
+        self.first_error: Exception | None = None
+
+    @property
+    def threshold(self) -> float:
+        """The lowest score that passes, unless the metric decides otherwise; 0 if it has none."""
+        return float(self.metric.threshold or 0.0)
+
+    def measure(self, case: Any, /) -> MetricResult:  # noqa: ANN401 - any case
+        """Measure one case."""
+        metric = copy.copy(self.metric)
+        try:
+            return self._result(metric, metric.measure(self._case(case)))
+        except Exception as error:  # noqa: BLE001 - raised again unless it is a result
+            return self._failure(metric, error)
+
+    async def a_measure(self, case: Any, /) -> MetricResult:  # noqa: ANN401 - any case
+        """Measure one case, in a thread if the metric cannot wait."""
+        metric = copy.copy(self.metric)
+        try:
+            return self._result(metric, await metric.a_measure(self._case(case)))
+        except NotImplementedError:
+            return await asyncio.to_thread(self.measure, case)
+        except Exception as error:  # noqa: BLE001 - as above
+            return self._failure(metric, error)
+
+    def _case(self, case: Any) -> Any:  # noqa: ANN401 - any case
+        if isinstance(self.metric, ToolgradeMetric):
+            return case
+        kinds = {one.__name__ for one in type(self.metric).mro()} & {"BaseMetric", "BaseConversationalMetric"}
+        is_conversation = isinstance(case, ConversationalTestCase)
+        if kinds and is_conversation is not ("BaseConversationalMetric" in kinds):
+            wanted, got = ("one question", "a conversation") if is_conversation else ("conversations", "one question")
+            raise ConfigurationError(f"{self.label} measures cases of {wanted}, got {got}")
+        if isinstance(self.metric, BaseMetric) or not _is_of_deepeval(self.metric):
+            return changeable_case(case)
+        return to_case(case)
+
+    def _result(self, metric: Any, returned: object) -> MetricResult:  # noqa: ANN401 - as above
+        """Return the result in the attributes of a metric that measured."""
+        vars(self.metric).update(vars(metric))  # it keeps what it found in the last case
+        if isinstance(metric, ToolgradeMetric) and metric.result is not None:
+            verdict = None if metric.result.passed is None else metric.threshold is None or bool(metric.is_successful())
+            return replace(metric.result, metric=self.label, passed=verdict)
+        score = returned if metric.score is None else metric.score
+        fields: dict[str, Any] = {"metric": self.label, "threshold": self.threshold, "reason": metric.reason}
+        if getattr(metric, "skipped", False) and score is None:
+            return MetricResult(status=ResultStatus.SKIPPED, **fields)
+        if metric.error is not None or not isinstance(score, int | float):
+            problem = metric.error or f"it returned {type(score).__name__} and set no score"
+            raise NotMeasuredError(f"{self.label} did not measure: {problem}")
+        passed = metric.threshold is None or bool(metric.is_successful())
+        model = getattr(metric, "evaluation_model", None)
+        fields |= {"cost": getattr(metric, "evaluation_cost", None), "judge": {"model": model} if model else None}
+        return MetricResult(status=ResultStatus.SCORED, score=float(score), passed=passed, **fields)
+
+    def _failure(self, metric: Any, error: Exception) -> MetricResult:  # noqa: ANN401 - as above
+        """Return the result of a case that was not measured, or raise the error again, and remember it."""
+        if self.skips and isinstance(error, MissingFieldError):
+            reason, status = f"Skipped: {error}", ResultStatus.SKIPPED
+            return MetricResult(metric=self.label, status=status, threshold=self.threshold, reason=reason)
+        self.first_error = self.first_error or error
+        result = getattr(metric, "result", None)
+        if isinstance(result, MetricResult) and result.status is ResultStatus.ERRORED:
+            return replace(result, metric=self.label)
+        raise error
+
+
+def _is_of_deepeval(metric: object) -> bool:
+    return any(one.__module__.startswith("deepeval.") for one in type(metric).mro())
+
+
+def as_metric(metric: Any, *, waits: bool = True, skips: bool = False) -> MetricLike:  # noqa: ANN401 - of any kind
+    """Return what toolgrade's `evaluate` takes for a metric of toolgrade, of this module, of a suite or of DeepEval.
+
+    `waits` and `skips` are those of `SuiteMetric`.
+
+    Raises:
+        ConfigurationError: It is not a metric.
+    """
+    is_own = not isinstance(metric, BaseMetric) and hasattr(metric, "label") and hasattr(metric, "threshold")
+    if is_own or isinstance(metric, type):
+        return metric  # type: ignore[no-any-return] # which `evaluate` checks
+    is_metric = all(hasattr(metric, name) for name in ("measure", "is_successful"))
+    require(is_metric, "metrics must be metrics of toolgrade or of DeepEval", metric)
+    return SuiteMetric(metric, waits=waits, skips=skips)
+
+
+_NAMES = ("tool_correctness", "multimodal_tool_correctness", "tool_use", "argument_correctness")
+
+
+def suite_name(label: str) -> str:
+    """Return DeepEval's name of the metric that toolgrade reports under a label."""
+    name = label.partition("(")[0]
+    return name.replace("_", " ").title() if name in _NAMES else label
+
+
+__getattr__: Callable[[str], Any] = _absent.getter(
+    __name__,
+    "AgentLoopDetectionMetric AgentResponsivenessMetric AnswerRelevancyMetric ArenaGEval AudioGlitchMetric "
+    "AudioIntegrityMetric BaseArenaMetric BiasMetric ContextualPrecisionMetric ContextualRecallMetric "
+    "ContextualRelevancyMetric ConversationCompletenessMetric ConversationalDAGMetric ConversationalGEval "
+    "ConversationalJevEval DAGMetric DeepAcyclicGraph ExactMatchMetric FaithfulnessMetric GEval GEvalTemplate "
+    "GoalAccuracyMetric HallucinationMetric ImageCoherenceMetric ImageEditingMetric ImageHelpfulnessMetric "
+    "ImageReferenceMetric JevEval JsonCorrectnessMetric KnowledgeRetentionMetric MCPTaskCompletionMetric MCPUseMetric "
+    "MisuseMetric MultiTurnMCPUseMetric NonAdviceMetric PIILeakageMetric PatternMatchMetric PlanAdherenceMetric "
+    "PlanQualityMetric PromptAlignmentMetric RoleAdherenceMetric RoleViolationMetric SpeechIntelligibilityMetric "
+    "StepEfficiencyMetric SummarizationMetric TaskCompletionMetric TextToImageMetric ToolPermissionMetric "
+    "TopicAdherenceMetric ToxicityMetric TranscriptionAccuracyMetric TurnContextualPrecisionMetric "
+    "TurnContextualRecallMetric TurnContextualRelevancyMetric TurnFaithfulnessMetric TurnRelevancyMetric "
+    "TurnTakingNaturalnessMetric Verdict VoiceConsistencyMetric VoiceNaturalnessMetric VoiceReliabilityMetric",
+)

@@ -1,7 +1,209 @@
-"""The names of `deepeval.tracing`."""
+"""The names of `deepeval.tracing`, over toolgrade's `@observe`."""
 
 from __future__ import annotations
 
-from toolgrade.capture.observation.decorator import observe, update_current_span
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
-__all__ = ["observe", "update_current_span"]
+from toolgrade._internal.model import drop_none
+from toolgrade.capture.observation import decorator
+from toolgrade.capture.observation.decorator import current_run
+from toolgrade.capture.observation.spans import Observable, begin_span, text_of
+from toolgrade.compat.deepeval import _absent
+from toolgrade.compat.deepeval.metrics import as_metric
+from toolgrade.compat.deepeval.test_case import measured_case
+
+__all__ = [
+    "a_flush_traces",
+    "flush_traces",
+    "observe",
+    "trace",
+    "update_agent_span",
+    "update_current_span",
+    "update_current_trace",
+    "update_llm_span",
+    "update_retriever_span",
+    "update_tool_span",
+]
+
+
+def observe(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    metrics: Sequence[Any] = (),
+    metric_collection: str | None = None,
+    type: str | None = None,
+    name: str | None = None,
+    **_: Any,  # noqa: ANN401 - what DeepEval shows of a component
+) -> Any:  # noqa: ANN401 - the decorated function
+    """Record calls of a function as a component, or with `type="tool"` as calls of a tool; see `toolgrade.observe`.
+
+    What DeepEval shows of a component, such as its `model`, `embedder` or `description`, is not recorded.
+
+    Args:
+        function: The function; leave it out to use `@observe(...)`.
+        metrics: Metrics that score the component each time it runs.
+        metric_collection: Without effect: it names metrics that Confident AI keeps.
+        type: `"tool"`, `"agent"`, `"llm"`, `"retriever"` or any other text; all but a tool are components.
+        name: Name of the component or tool; by default the function's.
+
+    Example:
+        >>> from toolgrade.capture import record
+        >>> from toolgrade.compat.deepeval.tracing import observe
+        >>> @observe(type="tool", description="Weather of a city")
+        ... def get_weather(city):
+        ...     return "sunny"
+        >>> @observe(type="agent")
+        ... def agent(question):
+        ...     return get_weather("Paris")
+        >>> with record() as recorder:
+        ...     answer = agent("What is the weather in Paris?")
+        >>> [call.name for call in recorder.last_run.tools_called]
+        ['get_weather']
+    """
+    _absent.warn_of({"metric_collection": metric_collection}, "observe")
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        measured = [as_metric(metric) for metric in metrics or ()]
+        return decorator.observe(name=name, tool=type == "tool", defaults=True, metrics=measured)(function)
+
+    return decorate if function is None else decorate(function)
+
+
+def update_current_span(
+    *,
+    test_case: Any = None,  # noqa: ANN401 - a case
+    metric_collection: str | None = None,
+    metrics: Sequence[Any] | None = None,
+    **fields: Any,  # noqa: ANN401 - fields of the case
+) -> None:
+    """Set fields of the case of the innermost running observed function; see `toolgrade.observe`.
+
+    `input` and `output` may be any JSON value. Fields that no metric of toolgrade reads, such as `retrieval_context`,
+    are not recorded. Metrics are those of `@observe`: other ones have no effect, which a warning says.
+
+    Example:
+        >>> from toolgrade.capture import record
+        >>> from toolgrade.compat.deepeval.tracing import observe, update_current_span
+        >>> @observe(type="agent")
+        ... def agent(question):
+        ...     update_current_span(output="It rains.")
+        ...     return {"text": "It rains.", "tokens": 12}
+        >>> with record() as recorder:
+        ...     answer = agent("What is the weather in Paris?")
+        >>> recorder.test_case().actual_output
+        'It rains.'
+    """
+    _absent.warn_of({"metric_collection": metric_collection, "metrics": metrics}, "update_current_span")
+    decorator.update_current_span(**_fields(test_case, fields))
+
+
+def update_current_trace(
+    *,
+    test_case: Any = None,  # noqa: ANN401 - a case
+    metric_collection: str | None = None,
+    metrics: Sequence[Any] | None = None,
+    **fields: Any,  # noqa: ANN401 - fields of the case
+) -> None:
+    """Set fields of the case of the whole run, as `update_current_span`; also its `name`, `tags` and `metadata`.
+
+    `thread_id`, `user_id` and the like are added to the metadata.
+
+    Example:
+        >>> from toolgrade.compat.deepeval.dataset import EvaluationDataset, Golden
+        >>> from toolgrade.compat.deepeval.evaluate import DisplayConfig
+        >>> from toolgrade.compat.deepeval.metrics import ToolCorrectnessMetric
+        >>> from toolgrade.compat.deepeval.test_case import ToolCall
+        >>> from toolgrade.compat.deepeval.tracing import observe, update_current_trace
+        >>> @observe
+        ... def agent(question):
+        ...     update_current_trace(tools_called=[ToolCall(name="get_weather")], expected_tools=[])
+        >>> dataset = EvaluationDataset([Golden(input="Hi!")])
+        >>> quiet = DisplayConfig(show_indicator=False, print_results=False)
+        >>> for golden in dataset.evals_iterator([ToolCorrectnessMetric()], display_config=quiet):
+        ...     agent(golden.input)
+        >>> dataset.result.test_results[0].metrics_data[0].score
+        0.0
+    """
+    _absent.warn_of({"metric_collection": metric_collection, "metrics": metrics}, "update_current_trace")
+    ids = {name: fields.get(name) for name in ("thread_id", "user_id", "test_case_id", "turn_id")}
+    metadata = {**(fields.get("metadata") or {}), **drop_none(ids)} or None
+    changes = _fields(test_case, {**fields, "metadata": metadata})
+    if "output" in changes:
+        changes["actual_output"] = changes.pop("output")
+    decorator.update_run(**changes, **drop_none({"name": fields.get("name"), "tags": fields.get("tags")}))
+
+
+_FIELDS = ("expected_output", "tools_called", "expected_tools", "available_tools", "metadata")
+
+
+def _fields(test_case: object, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of toolgrade's `update_current_span`."""
+    texts = {name: text_of(fields.get(name)) for name in ("input", "output")}
+    others = {name: fields.get(name) for name in _FIELDS}
+    return drop_none({**texts, **others, "test_case": None if test_case is None else measured_case(test_case)})
+
+
+def update_llm_span(
+    model: str | None = None,
+    input_token_count: float | None = None,
+    output_token_count: float | None = None,
+    **_: Any,  # noqa: ANN401 - what DeepEval shows of a span
+) -> None:
+    """Record which model answered, and its tokens."""
+    counts = {"input_tokens": input_token_count, "output_tokens": output_token_count}
+    current_run().model_used(model, {name: int(count) for name, count in drop_none(counts).items()})
+
+
+def update_agent_span(**_: Any) -> None:  # noqa: ANN401 - what DeepEval shows of a span
+    """Do nothing: toolgrade does not record what DeepEval shows of such a span."""
+
+
+update_tool_span = update_retriever_span = update_agent_span
+
+
+@contextmanager
+def trace(
+    *,
+    name: str | None = None,
+    metrics: Sequence[Any] = (),
+    input: object = None,
+    **fields: Any,  # noqa: ANN401 - as above
+) -> Generator[None, None, None]:
+    """Record the block as a component; `fields` are those of `update_current_trace`.
+
+    Example:
+        >>> from toolgrade.capture import record
+        >>> from toolgrade.compat.deepeval.tracing import observe, trace
+        >>> @observe(type="tool")
+        ... def get_weather(city):
+        ...     return "sunny"
+        >>> with record() as recorder, trace(input="Weather in Paris?"):
+        ...     answer = get_weather("Paris")
+        >>> [call.name for call in recorder.last_run.calls]
+        ['get_weather']
+    """
+    observable = Observable(name or "trace", metrics=tuple(as_metric(metric) for metric in metrics or ()))
+    with begin_span(observable, lambda: drop_none({"input": input})) as span:
+        update_current_trace(name=name, input=input, **fields)
+        yield
+    if span is not None:
+        span.returned(None)
+
+
+def flush_traces() -> None:
+    """Do nothing: toolgrade sends nothing."""
+
+
+async def a_flush_traces() -> None:
+    """Do nothing: toolgrade sends nothing."""
+
+
+__getattr__: Callable[[str], Any] = _absent.getter(
+    __name__,
+    "AgentSpanContext BaseSpan LlmSpanContext Trace apply_pending_to_span current_span_context current_trace_context "
+    "evaluate_span evaluate_thread evaluate_trace next_agent_span next_llm_span next_retriever_span next_span "
+    "next_tool_span pop_pending_for trace_manager",
+)

@@ -1,0 +1,44 @@
+"""Names of DeepEval that can be imported, so that the rest of a file runs, and that say so when they are used."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from toolgrade.errors import ConfigurationError, ToolgradeWarning
+
+
+class Absent:
+    """What DeepEval has and toolgrade does not measure."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        """Say that it is not here.
+
+        Raises:
+            ConfigurationError: Always; the message has the import that works.
+        """
+        name, module = type(self).__name__, type(self).__module__.removeprefix("toolgrade.compat.")
+        raise ConfigurationError(
+            f"{name} is not part of toolgrade; with deepeval installed, `from {module} import {name}` has DeepEval's, "
+            "and evaluate and assert_test of toolgrade.compat.deepeval take its metrics beside their own"
+        )
+
+
+def getter(module: str, names: str) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a module that has these names, separated by blanks, as absent ones."""
+    known = frozenset(names.split())
+
+    def get(name: str) -> type[Absent]:
+        if name not in known:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return type(name, (Absent,), {"__module__": module})
+
+    return get
+
+
+def warn_of(options: Mapping[str, object], where: str) -> None:
+    """Warn of the options that are set and have no effect here."""
+    given = sorted(name for name, value in options.items() if value)
+    if given:
+        warnings.warn(f"{', '.join(given)} of {where} has no effect in toolgrade", ToolgradeWarning, stacklevel=4)

@@ -1,0 +1,117 @@
+"""Cases, conversations and calls of DeepEval from those of toolgrade, and back."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final
+
+from toolgrade import calls as core_calls
+from toolgrade import cases as core
+from toolgrade._internal.lazy_imports import import_extra
+from toolgrade._internal.model import Model, drop_none, set_fields
+from toolgrade.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase, MLLMTestCase, ToolCall, Turn
+from toolgrade.errors import ConfigurationError, InvalidDataError
+
+_ORIGINAL: Final = "toolgrade"
+"""Key in the metadata of a case of DeepEval: the case of toolgrade that it was made of, as JSON values."""
+
+_CALL_FIELDS = ("name", "description", "reasoning", "input_parameters", "output")
+_TEXTS = ("input", "actual_output", "expected_output")
+
+
+def to_case(value: Model) -> Any:  # noqa: ANN401 - of deepeval
+    """Return DeepEval's form of a case, a conversation or a call."""
+    if isinstance(value, core_calls.ToolCall):
+        return _to_call(value)
+    if isinstance(value, core.ConversationalTestCase | core.LLMTestCase | core.MLLMTestCase):
+        return _to_case(value)
+    raise ConfigurationError(f"DeepEval has a form of cases, conversations and calls, got {type(value).__name__}")
+
+
+def from_case(value: Any) -> Any:  # noqa: ANN401 - of deepeval
+    """Return toolgrade's form of a case, a conversation or a call of DeepEval."""
+    if isinstance(value, Model):
+        return value
+    if not hasattr(value, "tools_called") and not hasattr(value, "turns"):
+        return _call_of(value)
+    kind = ConversationalTestCase if hasattr(value, "turns") else LLMTestCase
+    fields = _fields_of(value)
+    original = (fields.get("metadata") or {}).pop(_ORIGINAL, None)
+    if original is not None:
+        is_multimodal = any(isinstance(original.get(name), list) for name in _TEXTS)
+        case = (MLLMTestCase if is_multimodal else kind).model_validate(original)
+        if _fields_of(to_case(case)) == _fields_of(value):
+            return case
+    if not fields.get("metadata"):
+        fields.pop("metadata", None)
+    if "turns" in fields:
+        fields["turns"] = [Turn(**_fields_of(turn)) for turn in fields["turns"]]
+    return kind(**fields)
+
+
+def _theirs(name: str) -> Any:  # noqa: ANN401 - a class of deepeval, which may be missing
+    return getattr(import_extra("deepeval.test_case", "deepeval", "a case of DeepEval"), name)
+
+
+def _to_call(call: core_calls.ToolCall) -> Any:  # noqa: ANN401 - of deepeval
+    fields = {name: getattr(call, name) for name in _CALL_FIELDS if name in call.model_fields_set}
+    kind = _theirs("ToolCallType").MCP if call.type is core_calls.ToolCallType.MCP else None
+    return _theirs("ToolCall")(**fields, **drop_none({"type": kind}))
+
+
+def _to_case(case: core.AnyCase) -> Any:  # noqa: ANN401 - of deepeval
+    is_conversation = isinstance(case, core.ConversationalTestCase)
+    fields = _to_fields(case, _theirs("ConversationalTestCase" if is_conversation else "LLMTestCase"))
+    if isinstance(case, core.ConversationalTestCase):
+        fields["turns"] = [_theirs("Turn")(**_to_fields(turn, _theirs("Turn"))) for turn in case.turns]
+    else:
+        fields = {"input": "", **fields}
+    made = _theirs("ConversationalTestCase" if is_conversation else "LLMTestCase")(**fields)
+    if not _is_same(from_case(made), case):
+        made.metadata = {**(made.metadata or {}), _ORIGINAL: case.to_dict()}
+    return made
+
+
+def _is_same(made: Model, case: Model) -> bool:
+    return made.to_dict() == case.to_dict()
+
+
+def _to_fields(value: Model, kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a class of deepeval
+    """Return the set fields that a class of DeepEval has, too."""
+    fields = {
+        name: field for name, field in set_fields(value).items() if name in kind.model_fields and field is not None
+    }
+    for name in fields.keys() & {"tools_called", "expected_tools"}:
+        if not isinstance(fields[name], list):
+            kind = type(fields[name]).__name__
+            raise InvalidDataError(f"{name} must be a list of calls for DeepEval, got {kind}")
+        fields[name] = [_to_call(call) for call in fields[name]]
+    for name in fields.keys() & {*_TEXTS}:
+        if isinstance(fields[name], list):
+            fields[name] = "".join(part if isinstance(part, str) else _mark(part) for part in fields[name])
+        elif not isinstance(fields[name], str):  # a matcher
+            del fields[name]
+    return fields
+
+
+def _mark(image: core.MLLMImage) -> str:
+    """Return the mark of an image in a text, for the class of DeepEval's images to know it."""
+    if not image.data:
+        return f"[DEEPEVAL:IMAGE:{image.url or image.path}]"
+    name = hashlib.sha256(image.data.encode()).hexdigest()[:32]
+    return str(_theirs("MLLMImage")(dataBase64=image.data, mimeType=image.mime_type or "image/png", _id=name))
+
+
+def _call_of(call: Any) -> ToolCall:  # noqa: ANN401 - of deepeval
+    kind = call.type.value if "type" in call.model_fields_set else None
+    return ToolCall(**drop_none({**{name: getattr(call, name) for name in _CALL_FIELDS}, "type": kind}))
+
+
+def _fields_of(value: Any) -> dict[str, Any]:  # noqa: ANN401 - of deepeval
+    """Return the fields of an object of DeepEval that are not at their default."""
+    fields = drop_none({name: getattr(value, name) for name in value.model_fields_set - {"multimodal"}})
+    for name in fields.keys() & {"tools_called", "expected_tools"}:
+        fields[name] = [_call_of(call) for call in fields[name]]
+    if "metadata" in fields:
+        fields["metadata"] = dict(fields["metadata"])
+    return fields

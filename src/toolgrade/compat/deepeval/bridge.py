@@ -1,0 +1,130 @@
+"""Both directions beside DeepEval: its metrics in toolgrade's `evaluate`, toolgrade's metrics in DeepEval's."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from toolgrade._internal.lazy_imports import import_extra
+from toolgrade._internal.model import Model
+from toolgrade._internal.text import error_text
+from toolgrade.compat.deepeval._conversion import from_case, to_case
+from toolgrade.compat.deepeval.metrics import ToolgradeMetric, as_metric
+from toolgrade.compat.deepeval.test_case import measured_case
+from toolgrade.errors import MissingFieldError, NotMeasuredError
+from toolgrade.metrics import MetricLike
+from toolgrade.result import MetricResult, ResultStatus
+
+
+def from_deepeval(value: Any) -> Any:  # noqa: ANN401 - by what it is given
+    """Return toolgrade's form of something of DeepEval's.
+
+    Args:
+        value: A metric (a `BaseMetric` or `BaseConversationalMetric` of DeepEval, or of this package): then the metric
+            for toolgrade's `evaluate`, which measures with a copy of it for each case. Or a test case, a conversation
+            or a call of DeepEval: then the one of `toolgrade.compat.deepeval.test_case`. What `to_deepeval` made comes
+            back as it was, unless it was changed.
+
+    Raises:
+        ConfigurationError: It is not a metric of DeepEval.
+
+    Example:
+        >>> from toolgrade import LLMTestCase, evaluate
+        >>> from toolgrade.compat.deepeval import from_deepeval
+        >>> from toolgrade.compat.deepeval.metrics import BaseMetric
+        >>> class Short(BaseMetric):
+        ...     threshold = 1.0
+        ...     __name__ = "Short"
+        ...
+        ...     def measure(self, test_case):
+        ...         self.score = float(len(test_case.actual_output) < 20)
+        ...         return self.score
+        >>> print(evaluate([LLMTestCase(input="Paris?", actual_output="Sunny.")], [from_deepeval(Short())]))
+        Short: mean 1 over 1 case; 1 passed, 0 failed (at 1), 0 skipped, 0 errored
+    """
+    if hasattr(value, "measure"):
+        return as_metric(value)
+    return from_case(value)
+
+
+def to_deepeval(value: Any, *, conversational: bool | None = None) -> Any:  # noqa: ANN401 - by what it is given
+    """Return DeepEval's form of something of toolgrade's.
+
+    Args:
+        value: A metric of toolgrade or of this package: then a `BaseMetric` for DeepEval's `evaluate`, `assert_test`
+            and `deepeval test run`. Or a case, a conversation or a call: then DeepEval's. What its cases have no field
+            for stands in their metadata, under `toolgrade`.
+        conversational: Whether the metric is for conversations, a `BaseConversationalMetric`; by default only
+            `ToolUseMetric` is.
+
+    Raises:
+        MissingPackageError: deepeval is not installed.
+        InvalidDataError: The expected tools are a plan, which DeepEval has no form for.
+
+    Example:
+        >>> from deepeval.metrics import BaseMetric
+        >>> from toolgrade import ToolCorrectnessMetric
+        >>> from toolgrade.compat.deepeval import to_deepeval
+        >>> isinstance(to_deepeval(ToolCorrectnessMetric(threshold=1)), BaseMetric)
+        True
+    """
+    if isinstance(value, Model):
+        return to_case(value)
+    metric = as_metric(value)
+    if conversational is None:
+        measured = value.as_metric() if isinstance(value, ToolgradeMetric) else value
+        conversational = getattr(measured, "measures_conversations", False)
+    return _metric_class("BaseConversationalMetric" if conversational else "BaseMetric")(metric)
+
+
+@cache
+def _metric_class(base: str) -> type[Any]:
+    """Return the class of toolgrade's metrics in DeepEval, built on first use since its base is DeepEval's.
+
+    Raises:
+        MissingPackageError: deepeval is not installed.
+    """
+    metrics: Any = import_extra("deepeval.metrics", "deepeval", "a metric of DeepEval")
+    errors: Any = import_extra("deepeval.errors", "deepeval", "a metric of DeepEval")
+
+    class Metric(getattr(metrics, base)):  # type: ignore[misc]  # their package may be missing
+        """One metric of toolgrade; DeepEval makes a copy of it for each case."""
+
+        def __init__(self, toolgrade_metric: MetricLike) -> None:
+            self.toolgrade_metric = toolgrade_metric
+            self.threshold = toolgrade_metric.threshold
+            self.async_mode, self.include_reason, self.verbose_mode = True, True, False
+            self.evaluation_model = getattr(getattr(toolgrade_metric, "judge", None), "name", None)
+
+        def measure(self, test_case: object, *_: object, **__: object) -> float | None:
+            try:
+                return self._take(self.toolgrade_metric.measure(measured_case(from_deepeval(test_case))))
+            except Exception as error:
+                raise self._failed(error) from error
+
+        async def a_measure(self, test_case: object, *_: object, **__: object) -> float | None:
+            try:
+                return self._take(await self.toolgrade_metric.a_measure(measured_case(from_deepeval(test_case))))
+            except Exception as error:
+                raise self._failed(error) from error
+
+        def is_successful(self) -> bool:
+            return bool(self.success)
+
+        def _take(self, result: MetricResult) -> float | None:
+            self.score, self.reason, self.success = result.score, result.reason, bool(result.passed)
+            self.evaluation_cost, self.skipped = result.cost, result.status is ResultStatus.SKIPPED
+            if result.status is ResultStatus.ERRORED:
+                raise NotMeasuredError(result.error or "it could not be measured")
+            return result.score
+
+        def _failed(self, error: Exception) -> Exception:
+            self.error, self.success = error_text(error), False
+            missing = isinstance(error, MissingFieldError)
+            return errors.MissingTestCaseParamsError(str(error)) if missing else error
+
+        @property
+        def __name__(self) -> str:
+            return self.toolgrade_metric.label
+
+    return Metric

@@ -1,0 +1,367 @@
+"""The names of `deepeval.evaluate`: `evaluate` and `assert_test` with DeepEval's arguments and results."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+
+from toolgrade._internal.json import json_text, to_json_value
+from toolgrade._internal.text import plural
+from toolgrade.cases import AnyCase, ConversationalTestCase, MLLMTestCase
+from toolgrade.compat.deepeval import _absent
+from toolgrade.compat.deepeval._goldens import as_golden
+from toolgrade.compat.deepeval._traces import traced_app
+from toolgrade.compat.deepeval.evaluate.configs import AsyncConfig, CacheConfig, DisplayConfig, ErrorConfig
+from toolgrade.compat.deepeval.metrics import BaseMetric, as_metric, suite_name
+from toolgrade.compat.deepeval.test_case import measured_case
+from toolgrade.errors import ConfigurationError, MetricAssertionError, NotMeasuredError
+from toolgrade.evaluation.execute import EvaluationOptions, run_evaluation
+from toolgrade.metrics import MetricLike
+from toolgrade.redact import DEFAULT
+from toolgrade.report import CaseResult, Report
+from toolgrade.report.html import write_html
+from toolgrade.report.markdown import render_markdown
+from toolgrade.result import MetricResult, ResultStatus
+from toolgrade.verdict import OUTCOME_WORDS
+
+__all__ = [
+    "AsyncConfig",
+    "CacheConfig",
+    "DisplayConfig",
+    "ErrorConfig",
+    "EvaluationResult",
+    "MetricData",
+    "TestResult",
+    "assert_test",
+    "evaluate",
+]
+
+_NO_EXPECTATION = "the case does not state it"
+
+
+@dataclass
+class MetricData:
+    """The result of one metric for one case."""
+
+    name: str
+    threshold: float | None
+    success: bool | None
+    score: float | None = None
+    reason: str | None = None
+    strict_mode: bool = False
+    evaluation_model: str | None = None
+    error: str | None = None
+    evaluation_cost: float | None = None
+    verbose_logs: str | None = None
+
+    def model_dump(self) -> dict[str, Any]:
+        """Return the fields."""
+        return asdict(self)
+
+
+@dataclass
+class TestResult:
+    """The results of one case, or of one call of a component. `success` is whether its outcome is `passed`."""
+
+    __test__ = False
+
+    name: str
+    success: bool
+    metrics_data: list[MetricData]
+    conversational: bool
+    index: int
+    multimodal: bool
+    input: Any = None
+    actual_output: Any = None
+    expected_output: Any = None
+    context: list[str] | None = None
+    retrieval_context: list[str] | None = None
+    turns: list[Any] | None = None
+    metadata: dict[str, Any] | None = None
+
+    @property
+    def additional_metadata(self) -> dict[str, Any] | None:
+        """Older name of `metadata`."""
+        return self.metadata
+
+
+@dataclass
+class EvaluationResult:
+    """What `evaluate` returns: DeepEval's `test_results`, and toolgrade's `report`, whose attributes it has, too."""
+
+    test_results: list[TestResult]
+    report: Report = field(repr=False)
+    confident_link: str | None = None
+    test_run_id: str | None = None
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - an attribute of the report
+        """Return an attribute of the report, such as `passed`."""
+        if name.startswith("__") or name == "report":
+            raise AttributeError(name)
+        return getattr(self.report, name)
+
+
+def evaluate(
+    test_cases: Iterable[Any] | None = None,
+    metrics: Sequence[Any] | None = None,
+    metric_collection: str | None = None,
+    hyperparameters: dict[str, Any] | None = None,
+    identifier: str | None = None,
+    async_config: AsyncConfig | None = None,
+    display_config: DisplayConfig | None = None,
+    cache_config: CacheConfig | None = None,
+    error_config: ErrorConfig | None = None,
+    *,
+    observed_callback: Any = None,  # noqa: ANN401 - an app
+    goldens: Iterable[Any] | None = None,
+    **others: Any,  # noqa: ANN401 - what needs Confident AI
+) -> EvaluationResult:
+    """Measure every case with every metric, show the report, and return the results.
+
+    The cases are copied first, so that the results do not change with them.
+
+    Args:
+        test_cases: Cases of toolgrade or of this package, or an `EvaluationDataset`.
+        metrics: Metrics of this package, of toolgrade, of DeepEval, or your own with the base `BaseMetric`.
+        metric_collection: Refused: it names metrics that Confident AI keeps.
+        hyperparameters: Without effect.
+        identifier: Title of the report.
+        async_config: See `AsyncConfig`, as for the following ones.
+        display_config: What is shown and written.
+        cache_config: Without effect.
+        error_config: What happens to cases that cannot be measured.
+        observed_callback: A function that calls functions decorated with `@observe`, to which each golden's input is
+            passed; components with `metrics=` have results of their own.
+        goldens: The goldens of `observed_callback`.
+        others: Options of DeepEval that need Confident AI: a warning says that they have no effect.
+
+    Raises:
+        Exception: What a metric raised, or a `NotMeasuredError`, unless `error_config` ignores it. All cases have been
+            measured and shown before; `report` of the error has them.
+        ConfigurationError: There is no case or no metric, or a metric is invalid.
+
+    Example:
+        >>> from toolgrade.compat.deepeval import evaluate
+        >>> from toolgrade.compat.deepeval.evaluate import DisplayConfig
+        >>> from toolgrade.compat.deepeval.metrics import ToolCorrectnessMetric
+        >>> from toolgrade.compat.deepeval.test_case import LLMTestCase, ToolCall
+        >>> weather = ToolCall(name="get_weather")
+        >>> case = LLMTestCase(input="Weather in Paris?", tools_called=[weather], expected_tools=[weather])
+        >>> quiet = DisplayConfig(show_indicator=False, print_results=False)
+        >>> result = evaluate([case], [ToolCorrectnessMetric()], display_config=quiet)
+        >>> [(data.name, data.score, data.success) for data in result.test_results[0].metrics_data]
+        [('Tool Correctness', 1.0, True)]
+        >>> result.report.passed
+        True
+    """
+    if metric_collection is not None:
+        raise ConfigurationError("metric_collection names metrics that Confident AI keeps; give metrics=[...]")
+    _absent.warn_of({"hyperparameters": hyperparameters, **others}, "evaluate")
+    suite = Suite(async_config, display_config, cache_config, error_config, identifier)
+    if goldens is None:
+        return suite.evaluate(metrics, test_cases=_cases(test_cases))
+    return suite.evaluate(metrics, goldens=[*map(as_golden, goldens)], observed_callback=observed_callback)
+
+
+def _cases(test_cases: object) -> list[AnyCase]:
+    listed = getattr(test_cases, "test_cases", test_cases)
+    if not isinstance(listed, Iterable) or isinstance(listed, str | bytes) or hasattr(listed, "model_fields"):
+        raise ConfigurationError(f"test_cases must be a list of test cases, got {type(test_cases).__name__}")
+    cases = list(listed)
+    _absent.warn_of({"flaky": any(getattr(case, "flaky", False) for case in cases)}, "a case")
+    return [measured_case(case) for case in cases]
+
+
+@dataclass
+class Suite:
+    """An evaluation with the configs of a suite."""
+
+    run: AsyncConfig | None = None
+    display: DisplayConfig | None = None
+    cache: CacheConfig | None = None
+    errors: ErrorConfig | None = None
+    title: str | None = None
+
+    def evaluate(self, metrics: Sequence[Any] | None, **source: Any) -> EvaluationResult:  # noqa: ANN401 - see `evaluate`
+        """Measure, show and write the report, and return the results."""
+        run, display, errors = self.run or AsyncConfig(), self.display or DisplayConfig(), self.errors or ErrorConfig()
+        cached = self.cache is not None and self.cache.use_cache
+        _absent.warn_of({"throttle_value": run.throttle_value, "use_cache": cached}, "the configs")
+        listed: list[Any] = list(metrics or ())
+        skips = errors.skip_on_missing_params
+        if listed and all(getattr(metric, "threshold", 0) is None for metric in listed):
+            raise ConfigurationError("at least one metric must have a threshold, got none")
+        if display.verbose_mode is not None:
+            listed = [_with_verbose_mode(metric, display.verbose_mode) for metric in listed]
+        measured = [as_metric(metric, waits=bool(run.run_async), skips=skips) for metric in listed]
+        options = EvaluationOptions(
+            metrics=measured,
+            max_concurrency=run.max_concurrent if run.run_async else 1,
+            show_progress=None if display.show_indicator else False,
+            no_golden=None if skips else _NO_EXPECTATION,
+            **source,
+        )
+        report = run_evaluation(options)
+        if display.print_results:
+            report.print(title=self.title or "Evaluation")
+        open_ended = {one.label for one, metric in zip(measured, listed, strict=True) if metric.threshold is None}
+        result = EvaluationResult([_test_result(case, open_ended) for case in report.cases], report)
+        _write(result, display, self.title or "Evaluation")
+        if not errors.ignore_errors:
+            _raise_first_error(report, measured)
+        return result
+
+
+def _with_verbose_mode(metric: object, verbose_mode: bool) -> object:
+    if isinstance(metric, BaseMetric):
+        metric = copy.copy(metric)
+        metric.verbose_mode = verbose_mode
+    return metric
+
+
+def _test_run(result: EvaluationResult) -> Any:  # noqa: ANN401 - JSON
+    """Return the results in the form of DeepEval's file of a test run, with secrets redacted."""
+    passed = [one.success for one in result.test_results]
+    cases = [
+        {**one.__dict__, "metrics_data": [_camel(data.__dict__) for data in one.metrics_data]}
+        for one in result.test_results
+    ]
+    run = {"test_passed": passed.count(True), "test_failed": passed.count(False), "test_cases": [*map(_camel, cases)]}
+    return DEFAULT(to_json_value(_camel(run)))
+
+
+def _camel(fields: dict[str, Any]) -> dict[str, Any]:
+    return {to_camel(name): value for name, value in fields.items()}
+
+
+def _write(result: EvaluationResult, display: DisplayConfig, title: str) -> None:
+    """Write the report where the config says."""
+    report = result.report
+    if display.file_output_dir is not None and display.file_type == "html":
+        write_html(_folder(display.file_output_dir) / "report.html", report, title=title)
+    elif display.file_output_dir is not None:
+        (_folder(display.file_output_dir) / "report.md").write_text(
+            render_markdown(report, title=title), encoding="utf-8"
+        )
+    if display.results_folder is not None:
+        folder = _folder(Path(display.results_folder) / (display.results_subfolder or ""))
+        now = f"{datetime.now(timezone.utc):%Y%m%d_%H%M%S_%f}"
+        (folder / f"test_run_{now}.json").write_text(json_text(_test_run(result), indent=2), encoding="utf-8")
+
+
+def _raise_first_error(report: Report, metrics: Sequence[MetricLike]) -> None:
+    errored = [
+        f"{case.label}: {result.metric}: {result.error}"
+        for case in report.cases
+        for result in case.own_results
+        if result.status is ResultStatus.ERRORED
+    ]
+    if errored:
+        message = f"{plural(len(errored), 'result')} could not be measured:\n" + "\n".join(errored[:10])
+        errors = filter(None, (getattr(metric, "first_error", None) for metric in metrics))
+        error: Exception = next(errors, NotMeasuredError(message))
+        error.report = report  # type: ignore[attr-defined]
+        raise error
+
+
+def _folder(path: str | os.PathLike[str]) -> Path:
+    folder = Path(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _test_result(case: CaseResult, open_ended: set[str]) -> TestResult:
+    """Return the results of a case as DeepEval's; the metrics of these labels have no threshold."""
+    of, measured = case.case, [one for one in case.own_results if one.status is not ResultStatus.SKIPPED]
+    fields: dict[str, Any] = {name: getattr(of, name) for name in TestResult.__dataclass_fields__ if hasattr(of, name)}
+    fields |= {
+        "name": of.name or of.id or f"test_case_{case.index}",
+        "success": case.outcome == "passed",
+        "metrics_data": [_metric_data(result, has_verdict=result.metric not in open_ended) for result in measured],
+        "conversational": isinstance(of, ConversationalTestCase),
+        "index": case.index,
+        "multimodal": isinstance(of, MLLMTestCase),
+    }
+    return TestResult(**fields)
+
+
+def _metric_data(result: MetricResult, *, has_verdict: bool) -> MetricData:
+    return MetricData(
+        name=suite_name(result.metric),
+        threshold=result.threshold if has_verdict else None,
+        success=bool(result.passed) if has_verdict else None,
+        score=result.score,
+        reason=result.reason,
+        strict_mode="strict" in result.metric.partition("(")[2],
+        evaluation_model=(result.judge or {}).get("model"),
+        error=result.error,
+        evaluation_cost=result.cost,
+    )
+
+
+def assert_test(
+    test_case: Any = None,  # noqa: ANN401 - a case of any kind
+    metrics: Sequence[Any] | None = None,
+    golden: Any = None,  # noqa: ANN401 - a golden
+    observed_callback: Any = None,  # noqa: ANN401 - see `evaluate`
+    run_async: bool = True,
+    **others: Any,  # noqa: ANN401 - options without effect
+) -> None:
+    """Measure one case, and raise an error unless it passes.
+
+    Args:
+        test_case: A case of toolgrade or of this package.
+        metrics: As for `evaluate`.
+        golden: In place of a case, a golden: of `observed_callback`, or, in a test of pytest, of the observed functions
+            that the test has called before.
+        observed_callback: As for `evaluate`.
+        run_async: Measure with all metrics at the same time, where they wait for a model.
+        others: Options of DeepEval that have no effect, which a warning says.
+
+    Raises:
+        MetricAssertionError: The case did not pass; the message has every reason. It is an `AssertionError`.
+        ConfigurationError: There is no case, or no metric.
+
+    Example:
+        >>> from toolgrade.compat.deepeval import assert_test
+        >>> from toolgrade.compat.deepeval.metrics import ToolCorrectnessMetric
+        >>> from toolgrade.compat.deepeval.test_case import LLMTestCase, ToolCall
+        >>> call = ToolCall(name="get_weather")
+        >>> case = LLMTestCase(input="Weather in Paris?", tools_called=[call], expected_tools=[call])
+        >>> assert_test(case, [ToolCorrectnessMetric()])
+    """
+    __tracebackhide__ = True  # pytest then shows the line of the test
+    _absent.warn_of(others, "assert_test")
+    quiet = DisplayConfig(show_indicator=False, print_results=False)
+    suite = Suite(AsyncConfig(run_async=run_async), quiet)
+    if test_case is not None:
+        source: dict[str, Any] = {"test_cases": _cases([test_case])}
+    elif golden is not None:
+        source = {"goldens": [as_golden(golden)], "observed_callback": observed_callback or traced_app()}
+    else:
+        raise ConfigurationError("assert_test needs a test_case, or a golden")
+    result = suite.evaluate(metrics, **source)
+    if not all(one.success for one in result.test_results):
+        raise MetricAssertionError("\n".join(_failures(result)), result.report)
+
+
+def _failures(result: EvaluationResult) -> Iterator[str]:
+    """Yield a text for each metric that did not pass, and for each case that failed otherwise."""
+    for one, case in zip(result.test_results, result.report.cases, strict=True):
+        if case.wrong_end is not None:
+            yield f"{OUTCOME_WORDS[case.wrong_end.outcome]}: {case.wrong_end.why}"
+        for data in one.metrics_data:
+            if data.success is False:
+                yield f"{data.name} (score: {data.score}, threshold: {data.threshold}): {data.reason or data.error}"
+        if not one.metrics_data:
+            yield f"{case.label}: no metric applies to it"
+
+
+__getattr__: Callable[[str], Any] = _absent.getter(__name__, "compare")

@@ -1,0 +1,61 @@
+"""The names of `deepeval.models`: the base of a model of your own, which judges where `model=` takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from toolgrade.compat.deepeval import _absent
+
+__all__ = ["DeepEvalBaseLLM"]
+
+
+class DeepEvalBaseLLM:
+    """Base of a model that judges: `generate` or `a_generate` returns text, or an object of the `schema` it is given.
+
+    Example:
+        >>> from toolgrade.compat.deepeval.metrics import ToolCorrectnessMetric
+        >>> from toolgrade.compat.deepeval.models import DeepEvalBaseLLM
+        >>> class MyModel(DeepEvalBaseLLM):
+        ...     def load_model(self):
+        ...         return self
+        ...
+        ...     def generate(self, prompt):
+        ...         return '{"evidence": [], "reasoning": "It fits.", "verdict": "yes", "missing": []}'
+        ...
+        ...     async def a_generate(self, prompt):
+        ...         return self.generate(prompt)
+        ...
+        ...     def get_model_name(self):
+        ...         return "my-model"
+        >>> ToolCorrectnessMetric(available_tools=[{"name": "get_weather"}], model=MyModel()).evaluation_model
+        'my-model'
+    """
+
+    def __init__(self, model: str | None = None, *_: Any, **__: Any) -> None:  # noqa: ANN401 - as DeepEval's
+        """Store the name, and load the model."""
+        self.name = model
+        self.model = self.load_model()
+
+    def load_model(self) -> Any:  # noqa: ANN401 - of any library
+        """Return the object that answers."""
+        return self
+
+    def generate(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as DeepEval's
+        """Return the answer to a prompt."""
+        raise NotImplementedError(f"{type(self).__name__} has no generate")
+
+    async def a_generate(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as DeepEval's
+        """Return the answer to a prompt; by default that of `generate`."""
+        return self.generate(*args, **kwargs)
+
+    def get_model_name(self) -> str:
+        """Return the name of the model."""
+        return self.name or type(self).__name__
+
+
+__getattr__: Callable[[str], Any] = _absent.getter(
+    __name__,
+    "AmazonBedrockModel AnthropicModel AzureOpenAIModel DeepEvalBaseEmbeddingModel DeepSeekModel GPTModel GeminiModel "
+    "GrokModel KimiModel LiteLLMModel LocalModel OllamaModel OpenAIModel OpenRouterModel PortkeyModel",
+)
