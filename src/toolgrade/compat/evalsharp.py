@@ -1,38 +1,140 @@
-"""EvalSharp's evaluator by its names, for code that migrates from C#: names in Python's spelling, the same arguments.
+"""EvalSharp's evaluator by its names, for code that migrates from C#: in Python's spelling, or as C# writes them.
 
-Cases and metrics are toolgrade's own. EvalSharp asks its chat client only in metrics that toolgrade does not have; here
-it judges the selection of tools of cases that have `available_tools`.
+Cases, calls and metrics are toolgrade's own. EvalSharp asks its chat client only in metrics that toolgrade does not
+have; here it judges the selection of tools if a case has `available_tools`, and nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar, cast
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
+from pydantic import ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_snake
+
+from toolgrade import calls, cases
+from toolgrade._internal.json import parse_json
+from toolgrade._internal.model import Model
 from toolgrade.calls import ToolCallParams as ToolCallParamsEnum
 from toolgrade.cases import AnyCase
-from toolgrade.cases import LLMTestCase as EvaluatorTestData
+from toolgrade.errors import ConfigurationError, InvalidDataError
 from toolgrade.evaluation.run import Evaluator as _Evaluator
+from toolgrade.evaluation.run import evaluate, evaluate_async
 from toolgrade.judge import Judge
 from toolgrade.judge.judge import JudgeLike
 from toolgrade.judge.models import OneTextModel
 from toolgrade.metrics import MetricLike, ToolCorrectnessMetric
+from toolgrade.report import Report
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Evaluator", "EvaluatorTestData", "ToolCallParamsEnum"]
+__all__ = ["Evaluator", "EvaluatorTestData", "ToolCall", "ToolCallParamsEnum", "ToolCorrectnessMetricConfiguration"]
 
 T = TypeVar("T")
+
+_SYNONYMS = {"initialinput": "input", "userinput": "input", "llmoutput": "actual_output"}
+"""EvalSharp's names of fields, and those of its example, without underscores and in lower case."""
+
+
+def _python_fields(fields: Mapping[str, Any], model: type[Model]) -> dict[str, Any]:
+    """Return fields by the names of a model: C#'s spelling differs in underscores and case, as `ToolsCalled` does.
+
+    Raises:
+        InvalidDataError: A field is given twice, in two spellings.
+    """
+    names = {**_SYNONYMS, **{name.replace("_", ""): name for name in model.model_fields}}
+    found: dict[str, Any] = {}
+    for key, value in fields.items():
+        name = names.get(key.replace("_", "").lower(), key)
+        if name in found:
+            raise InvalidDataError(f"{model.__name__}: {key!r} repeats {name!r} in another spelling; give it once")
+        found[name] = value
+        if name in ("tools_called", "expected_tools") and isinstance(value, (list, tuple)):
+            found[name] = [_python_fields(one, calls.ToolCall) if isinstance(one, Mapping) else one for one in value]
+    return found
+
+
+class _EitherSpelling(Model):
+    """Reads fields in either spelling."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_python(cls, value: Any) -> Any:  # noqa: ANN401 - anything can be validated
+        return _python_fields(value, cls) if isinstance(value, Mapping) else value
+
+
+class ToolCall(calls.ToolCall, _EitherSpelling):
+    """A call whose fields may be in either spelling; `from_json` reads both, too.
+
+    Example:
+        >>> from toolgrade.compat.evalsharp import ToolCall
+        >>> print(ToolCall(Name="product_lookup", InputParameters={"product_id": 101}).to_json())
+        {"name": "product_lookup", "input_parameters": {"product_id": 101}}
+    """
+
+
+class EvaluatorTestData(cases.LLMTestCase, _EitherSpelling):
+    """A case whose fields may be in either spelling; `from_json` reads both, too.
+
+    `InitialInput` and the example's `UserInput` are its `input`, `LLMOutput` is its `actual_output`.
+
+    Example:
+        >>> from toolgrade.compat.evalsharp import EvaluatorTestData
+        >>> case = EvaluatorTestData.from_json('{"UserInput": "Hi", "ToolsCalled": [{"Name": "greet"}]}')
+        >>> print(case.input, case.tools_called[0].name)
+        Hi greet
+    """
+
+
+class ToolCorrectnessMetricConfiguration(_EitherSpelling):
+    """The options of the metric, in either spelling.
+
+    Attributes:
+        should_consider_ordering: Only calls in the expected order count.
+        evaluation_params: Fields compared besides the name.
+        should_exact_match: 1 if called and expected tools are equal one by one, else 0; the ordering is then ignored.
+        threshold: A score at or above it passes.
+        include_reason: Give a reason for the score.
+        strict_mode: Threshold 1, and any score below 1 becomes 0.
+
+    Example:
+        >>> from toolgrade.compat.evalsharp import ToolCorrectnessMetricConfiguration
+        >>> config = ToolCorrectnessMetricConfiguration(ShouldExactMatch=True)
+        >>> print(config.should_exact_match, config.threshold)
+        True 0.5
+    """
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=False)
+
+    should_consider_ordering: bool = False
+    evaluation_params: Sequence[ToolCallParamsEnum | str] = Field(default_factory=lambda: [ToolCallParamsEnum.TOOL])
+    should_exact_match: bool = False
+    threshold: float = 0.5
+    include_reason: bool = True
+    strict_mode: bool = False
+
+
+def _csharp(method: Callable[..., T]) -> Callable[..., T]:
+    """Return a method that takes the keywords of C#, such as `shouldConsiderOrdering`."""
+
+    @wraps(method)
+    def call(*args: Any, **options: Any) -> T:  # noqa: ANN401 - those of the method
+        return method(*args, **{to_snake(name): value for name, value in options.items()})
+
+    return call
 
 
 class Evaluator(_Evaluator[T]):
     """`toolgrade.Evaluator`, whose `from_data` takes a chat client first.
 
+    C#'s names of its methods, `FromData`, `AddToolCorrectness`, `AddToolCorrectnessExactMatch` and `RunAsync`, do the
+    same.
+
     Example:
-        >>> from toolgrade import ToolCall
-        >>> from toolgrade.compat.evalsharp import Evaluator, EvaluatorTestData
+        >>> from toolgrade.compat.evalsharp import Evaluator, EvaluatorTestData, ToolCall
         >>> rows = [{"called": ["get_weather"], "expected": ["get_weather", "book_flight"]}]
         >>> evaluator = Evaluator.from_data(
         ...     None,
@@ -46,33 +148,93 @@ class Evaluator(_Evaluator[T]):
         0.5
     """
 
-    def __init__(self, chat_client: object, data: Iterable[T], to_case: Callable[[T], AnyCase]) -> None:
+    def __init__(
+        self,
+        chat_client: object,
+        data: Iterable[T] | str,
+        map: Callable[[T], AnyCase] | None = None,
+    ) -> None:
         """See `from_data`."""
-        super().__init__(data, to_case)
+        items: Iterable[T] = parse_json(data) if isinstance(data, str) else data
+        super().__init__(items, lambda item: _case_of(item if map is None else map(item)))
         self._judge = None if chat_client is None else _judge_of(chat_client)
 
     @classmethod
     def from_data(  # type: ignore[override] # the chat client comes first, as in EvalSharp
-        cls, chat_client: object, data: Iterable[T], to_case: Callable[[T], AnyCase]
+        cls,
+        chat_client: object,
+        data: Iterable[T] | str,
+        map: Callable[[T], AnyCase] | None = None,
     ) -> Self:
-        """Return an evaluator of `data`, each item of which `to_case` turns into a case.
+        """Return an evaluator of `data`, each item of which `map` turns into a case.
 
         Args:
-            chat_client: The judge of all `ToolCorrectnessMetric` without one: an object with `get_response`, such as a
-                chat client of Microsoft's Agent Framework; what `judge=` takes; or `None` for no judge.
-            data: Items of any type.
-            to_case: Returns the case of an item, an `EvaluatorTestData`.
+            chat_client: The judge of all `ToolCorrectnessMetric` without one, for cases with available tools: an object
+                with `get_response`, such as a chat client of Microsoft's Agent Framework; what `judge=` takes; or
+                `None` for no judge.
+            data: Items of any type, or the JSON text of a list.
+            map: Returns the case of an item: an `EvaluatorTestData`, or an object or its JSON text in either spelling.
+                By default the items are such cases themselves.
 
         Raises:
             ConfigurationError: The chat client cannot judge.
+            InvalidDataError: The text is not JSON.
         """
-        return cls(chat_client, data, to_case)
+        return cls(chat_client, data, map)
 
-    def add(self, metric: MetricLike) -> Self:
-        """Add a metric, and return this evaluator."""
-        if self._judge is not None and isinstance(metric, ToolCorrectnessMetric) and metric.judge is None:
-            metric = replace(metric, judge=self._judge)
-        return super().add(metric)
+    def add_tool_correctness(
+        self,
+        should_consider_ordering: bool | MetricLike | ToolCorrectnessMetricConfiguration = False,
+        threshold: float = 0.5,
+        evaluation_params: Sequence[ToolCallParamsEnum | str] | None = None,
+        *,
+        config: ToolCorrectnessMetricConfiguration | None = None,
+        **options: Any,  # noqa: ANN401 - those of toolgrade's method
+    ) -> Self:
+        """Add a `ToolCorrectnessMetric` with these options, or a configuration or metric given as the only argument.
+
+        Returns:
+            This evaluator.
+
+        Raises:
+            ConfigurationError: An option is invalid, or there are options beside a configuration.
+        """
+        if config is not None and should_consider_ordering is not False:
+            raise ConfigurationError("config must be the only argument; put the options into it")
+        first = should_consider_ordering if config is None else config
+        if isinstance(first, ToolCorrectnessMetricConfiguration):
+            first = ToolCorrectnessMetric(**dict(first))
+        return super().add_tool_correctness(first, threshold, evaluation_params, **options)
+
+    def run(self) -> Report:
+        """Evaluate; see `toolgrade.Evaluator.run`."""
+        return evaluate(*self._cases_and_metrics())
+
+    async def run_async(self) -> Report:
+        """Do what `run` does, inside a running event loop."""
+        return await evaluate_async(*self._cases_and_metrics())
+
+    def _cases_and_metrics(self) -> tuple[list[AnyCase], list[MetricLike]]:
+        """Return what to evaluate; metrics get the judge only if there is something to judge."""
+        listed, metrics = self._cases(), list(self._metrics)
+        has_tools = any(getattr(case, "available_tools", None) is not None for case in listed)
+        for index, metric in enumerate(metrics if self._judge is not None else ()):
+            if isinstance(metric, ToolCorrectnessMetric) and metric.judge is None:
+                judge = self._judge if has_tools or metric.available_tools is not None else None
+                metrics[index] = replace(metric, judge=judge)
+        return listed, metrics
+
+    FromData = classmethod(_csharp(from_data.__func__))  # type: ignore[attr-defined] # of a classmethod
+    AddToolCorrectness = _csharp(add_tool_correctness)
+    AddToolCorrectnessExactMatch = _csharp(_Evaluator.add_tool_correctness_exact_match)
+    RunAsync = run_async
+
+
+def _case_of(value: Any) -> Any:  # noqa: ANN401 - metrics check the cases
+    """Return the case that an object or a JSON text describes, and any other value as it is."""
+    if isinstance(value, str):
+        return EvaluatorTestData.from_json(value)
+    return EvaluatorTestData.model_validate(value) if isinstance(value, Mapping) else value
 
 
 def _judge_of(chat_client: object) -> Judge:
