@@ -1,6 +1,8 @@
 """The names of gllm-evals do what its page says, over toolgrade's own scoring."""
 
 import asyncio
+import inspect
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,12 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judging import RuleJudge, needs_openai, served
-from toolgrade.calls import CallStatus, ToolCall, ToolCallParams
-from toolgrade.compat.gllm_evals import DeepEvalToolCorrectnessMetric, ToolCallParser, TrajectoryParser
+from toolgrade import ConversationalTestCase, LLMTestCase, MLLMTestCase, Turn, evaluate, evaluate_async
+from toolgrade.calls import CallStatus, ToolCall
+from toolgrade.compat.gllm_evals import (
+    DeepEvalToolCorrectnessMetric,
+    DefaultValues,
+    ToolCallParams,
+    ToolCallParser,
+    TrajectoryParser,
+)
 from toolgrade.errors import ConfigurationError, InvalidDataError, MissingFieldError, ToolgradeWarning
 from toolgrade.formats.messages.read import run_from_messages
 from toolgrade.judge import Judge
-from toolgrade.result import MetricResult
+from toolgrade.result import MetricResult, ResultStatus
 from toolgrade.testing import BatchPlan, FakeOpenAI
 
 QUERY = "What is the average sales amount in the orders table?"
@@ -49,11 +58,18 @@ def answers(call_id: str | None, text: str | None) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
-def test_credentials_are_not_in_the_repr() -> None:
-    """Neither the key nor the settings; both are stored."""
-    metric = DeepEvalToolCorrectnessMetric(model_credentials="sk-secret", model_config={"api_key": "sk-other"})
+def without_keys(patch: pytest.MonkeyPatch) -> None:
+    """No key and no other server in the environment."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "TOOLGRADE_JUDGE_API_KEY", "TOOLGRADE_JUDGE_BASE_URL"):
+        patch.delenv(name, raising=False)
 
-    assert "sk-" not in repr(metric)
+
+def test_credentials_are_stored_but_never_shown(tmp_path: Path) -> None:
+    """Neither in the repr nor in a file of results."""
+    metric = DeepEvalToolCorrectnessMetric(model_credentials="sk-secret", model_config={"api_key": "sk-other"})
+    evaluate([LLMTestCase(tools_called=[], expected_tools=[])], [metric], results=tmp_path / "results.jsonl")
+
+    assert "sk-" not in repr(metric) + (tmp_path / "results.jsonl").read_text(encoding="utf-8")
     assert (metric.model_credentials, metric.model_config) == ("sk-secret", {"api_key": "sk-other"})
 
 
@@ -95,18 +111,55 @@ class Invoker:
 
     model_id = "openai/gpt-x"
 
-    async def invoke(self, messages: str) -> SimpleNamespace:
-        """Return the reply of the judge as the text of an output."""
-        return SimpleNamespace(text=RuleJudge("no")([{"role": "system", "content": messages}] * 2))
+    async def invoke(self, messages: Any, hyperparameters: Any = None) -> SimpleNamespace:
+        """Return the reply of the judge in the form of an `LMOutput`."""
+        assert hyperparameters is None
+        return SimpleNamespace(response=reply_to(messages))
 
 
-def test_model_may_be_an_invoker() -> None:
-    """It is asked with one text, and its id is the name of the judge."""
-    result = measure(DeepEvalToolCorrectnessMetric(model=Invoker()), **RECORD)
+def reply_to(messages: Any) -> str:
+    """The judge says no; it was asked with one text, or with messages."""
+    both = [{"role": "system", "content": messages}] * 2 if isinstance(messages, str) else messages
+    return RuleJudge("no")(both)
 
-    assert result.parts["selection"] == 0
+
+def asked(form: type, name: str = "messages", annotation: Any = inspect.Parameter.empty, **attributes: Any) -> Any:
+    """An object with a sync `invoke` that takes only this form, under this name and annotation."""
+
+    def invoke(messages: Any) -> Any:
+        assert isinstance(messages, form)
+        return attributes["answer"](reply_to(messages))
+
+    parameter = inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=annotation)
+    invoke.__signature__ = inspect.Signature([parameter])  # type: ignore[attr-defined]
+    attributes = {"answer": str, **attributes}
+    return SimpleNamespace(invoke=invoke, **attributes)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Invoker(),
+        asked(str, model_id="m"),
+        asked(str, model_id="m", annotation="LMInput"),
+        asked(list, model_id="m", annotation=list[dict[str, str]]),
+        asked(list),
+        asked(list, annotation="Sequence[dict[str, str]]"),
+        asked(str, annotation=str),
+        asked(str, annotation="list[str] | str"),
+        asked(str, name="prompt"),
+        asked(list, answer=lambda text: SimpleNamespace(response=text)),
+        asked(list, answer=lambda text: SimpleNamespace(text=text)),
+        asked(list, answer=lambda text: SimpleNamespace(content=text)),
+    ],
+)
+def test_model_may_be_an_invoker(model: Any) -> None:
+    """It gets what it takes, by its annotation and names, and is asked once for each question."""
+    result = measure(DeepEvalToolCorrectnessMetric(model=model), **RECORD)
+
+    assert (result.score, result.parts["selection"]) == (0, 0)
     assert result.judge is not None
-    assert result.judge["model"] == "openai/gpt-x"
+    assert result.judge["model"] == getattr(model, "model_id", result.judge["model"])
 
 
 @needs_openai
@@ -160,11 +213,121 @@ def test_a_batch_takes_the_options_of_the_page(tmp_path: Path, monkeypatch: pyte
     assert len(server.batched) == 6
 
 
-@pytest.mark.parametrize("options", [{}, {"model": Judge(RuleJudge())}])
-def test_a_batch_needs_a_model_that_has_batches(options: dict[str, Any]) -> None:
-    """Without a key, or with a judge that has options of its own, the error says what to give."""
+@needs_openai
+def test_a_batch_loses_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results are in the order of the records; those that cannot be measured have the reason."""
+    monkeypatch.setattr("toolgrade.judge.openai.batch._QUIET_SECONDS", 0.1)
+    records: list[Any] = [
+        RECORD,
+        {"query": "?", "tools_called": [CALCULATOR], "available_tools": TOOLS},
+        3,
+        {**RECORD, "tools_called": [{"args": {}}]},
+        {**RECORD, "query": None},
+        {"tools_called": [CALCULATOR], "expected_tools": [CALCULATOR]},
+        LLMTestCase(tools_called=[ToolCall(name="a_xg7c")], expected_tools=[ToolCall(name="a")]),
+        {**RECORD, "query": "another question"},
+    ]
+    with FakeOpenAI(answer=served(RuleJudge("yes")), batches=[BatchPlan(polls=0)]) as server:
+        config = {"base_url": server.base_url}
+        metric = DeepEvalToolCorrectnessMetric(model_config=config, batch_status_check_interval=0)
+        results = asyncio.run(metric.measure_batch(iter(records), tmp_path / "verdicts.sqlite"))
+
+    errors = ["", "expected_tools", "a record is an object", "name", "needs input", "", "", ""]
+    assert [result.score for result in results] == [None if error else 1 for error in errors]
+    for result, error in zip(results, errors, strict=True):
+        assert error in (result.error or "")
+    assert len(server.batched) == 4
+
+
+@pytest.mark.parametrize("model", [Judge(RuleJudge()), RuleJudge()])
+def test_a_batch_needs_a_model_that_has_batches(model: Any) -> None:
+    """With a function, or with a judge that has options of its own, the error says what to give."""
     with pytest.raises(ConfigurationError, match="measure_batch needs a model of OpenAI by name"):
-        asyncio.run(DeepEvalToolCorrectnessMetric(**options).measure_batch([RECORD], "nowhere"))
+        asyncio.run(DeepEvalToolCorrectnessMetric(model=model).measure_batch([RECORD], "nowhere"))
+
+
+def test_a_model_by_name_needs_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What should be judged and is not has no score, wherever it is measured; without tools no key is needed."""
+    without_keys(monkeypatch)
+    metric = DeepEvalToolCorrectnessMetric(available_tools=TOOLS)
+    case = LLMTestCase(input="?", tools_called=[ToolCall(name="calculator")], expected_tools=[])
+    results = [
+        measure(metric, **RECORD),
+        measure(**RECORD),
+        evaluate([case], [metric]).cases[0].results[0],
+        *asyncio.run(metric.measure_batch([RECORD], tmp_path / "verdicts.sqlite")),
+    ]
+
+    for result in results:
+        assert (result.status, result.score) == (ResultStatus.ERRORED, None)
+        assert "the model 'openai/gpt-4.1' needs model_credentials" in str(result.error)
+    with pytest.raises(ConfigurationError, match="model_credentials"):
+        metric.measure(case)
+    unjudged = measure(tools_called=[CALCULATOR], expected_tools=[CALCULATOR])
+    assert (unjudged.score, unjudged.warnings) == (1, ())
+
+
+@needs_openai
+def test_the_key_may_be_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`OPENAI_API_KEY` is the key of OpenAI; another server may need none."""
+    without_keys(monkeypatch)
+    metric = DeepEvalToolCorrectnessMetric(available_tools=TOOLS)
+    with FakeOpenAI(answer=served(RuleJudge("no"))) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("TOOLGRADE_JUDGE_API_KEY", "sk-of-environment")
+        result = measure(metric, **RECORD)
+
+    assert result.parts["selection"] == 0
+    assert {request.headers["authorization"] for request in server.requests} == {"Bearer sk-of-environment"}
+    assert {request.body["model"] for request in server.requests} == {"gpt-4.1"}
+
+
+def test_evaluate_takes_the_metric() -> None:
+    """With the calls that the parsers return; suffixes are stripped, and cases with tools are judged."""
+    calls = ToolCallParser().create_tool_call_object(TrajectoryParser().parse(TRAJECTORY))
+    renamed = [call.model_copy(update={"name": "data_checker_xg7c"}) for call in calls]
+    tools = [{"name": "data_checker"}]
+    turns = [
+        Turn(role="user", content=QUERY, expected_tools=calls),
+        Turn(role="assistant", content="", tools_called=renamed),
+    ]
+    cases = [
+        LLMTestCase(input=QUERY, tools_called=calls, expected_tools=calls),
+        MLLMTestCase(tools_called=renamed, expected_tools=calls),
+        LLMTestCase(input=QUERY, tools_called=renamed, expected_tools=calls, available_tools=tools),
+        LLMTestCase(input=QUERY, tools_called=calls, expected_tools=[]),
+        LLMTestCase(input=QUERY, tools_called=calls),
+        ConversationalTestCase(turns=turns),
+    ]
+    metric = DeepEvalToolCorrectnessMetric(model=RuleJudge("no"), strict_mode=True)
+    report = evaluate(cases, [metric])
+    results = [item.results[0] for item in report.cases]
+
+    assert report.metrics == ("tool_correctness(input_parameters, output, strict)",)
+    assert [result.score for result in results] == [1, 1, 0, 0, None, 1]
+    assert [result.threshold for result in results] == [1.0] * 6
+    assert results[2].parts["selection"] == 0
+    for at in (1, 2, 5):
+        assert "renamed 'data_checker_xg7c' to 'data_checker'" in results[at].warnings
+    assert asyncio.run(evaluate_async(cases, [metric])).cases[2].results[0].score == 0
+    assert metric.measure(cases[0]).score == 1
+
+
+def test_steps_of_a_trajectory_are_tools() -> None:
+    """The two steps of an answered call count once, in the order of the requests."""
+    trajectory = [asks(("a", "add", "{}"), ("b", "sub", "{}")), answers("b", "B"), answers("a", "A")]
+    steps = TrajectoryParser().parse(trajectory)
+    metric = DeepEvalToolCorrectnessMetric(should_exact_match=True)
+
+    for sides in (
+        {"tools_called": steps, "expected_tools": steps},
+        {"agent_trajectory": trajectory, "expected_tools": steps},
+        {"tools_called": steps, "expected_agent_trajectory": trajectory},
+    ):
+        assert measure(metric, **sides).score == 1
+    assert measure(tools_called=steps, expected_tools=steps[:1]).score == 1
+    with pytest.raises(InvalidDataError, match=r"\$\.expected_tools\[0\]"):
+        measure(tools_called=steps, expected_tools=[{**steps[0], "args": "{oops"}])
 
 
 def test_options_are_the_cores() -> None:
@@ -197,16 +360,15 @@ def test_arguments_and_outputs_are_compared_by_default() -> None:
 def test_suffixes_are_removed_and_reported() -> None:
     """By the rule, or because the rest is available, for the metric or in the record."""
     record = {"tools_called": [{"name": "agent_xg7c"}, {"name": "writer_nxle"}], "expected_tools": [{"name": "agent"}]}
-    tools = [{"name": "writer"}]
+    tools = [{"name": "writer"}, {"name": "agent"}]
 
     assert list(measure(**record).warnings) == ["renamed 'agent_xg7c' to 'agent'"]
     for result in (
-        measure(DeepEvalToolCorrectnessMetric(available_tools=tools), **record),
-        measure(**record, available_tools=tools),
+        measure(DeepEvalToolCorrectnessMetric(model=RuleJudge(), available_tools=tools), query="?", **record),
+        measure(DeepEvalToolCorrectnessMetric(model=RuleJudge()), query="?", **record, available_tools=tools),
     ):
         assert result.score == 1.0
         assert "renamed 'writer_nxle' to 'writer'" in result.warnings
-        assert any("not judged" in text for text in result.warnings)
 
 
 def test_trajectory_warnings_are_in_the_result() -> None:
@@ -309,6 +471,51 @@ def test_names_lose_their_suffix_by_default() -> None:
         assert ToolCallParser().create_tool_call_object(steps)[0].name == "delegate_to_sql_query_agent"
     (remaining,) = ToolCallParser().create_tool_call_object(steps, normalize_names=False)
     assert remaining.name == "delegate_to_sql_query_agent_xg7c"
+
+
+@pytest.mark.parametrize(
+    ("name", "bare"),
+    [
+        ("delegate_to_sql_query_agent_xg7c", "delegate_to_sql_query_agent"),
+        ("delegate_to_sql_query_agent_nxle", "delegate_to_sql_query_agent"),
+        ("delegate_to_sql_query_agent_zor2", "delegate_to_sql_query_agent"),
+        ("delegate_to_writer_bqze", "delegate_to_writer"),
+        ("sql_agent_nxle", "sql_agent"),
+        ("agent_nxle", "agent"),
+        *((name, name) for name in ("read_nxle", "reagent_nxle", "delegate_to_nxle", "room_1024", "agent_qwrt")),
+    ],
+)
+def test_suffixes_of_the_page(name: str, bare: str) -> None:
+    """The page's examples lose theirs, also in calls; letters alone only after the name of an agent."""
+    assert ToolCallParser().normalize_tool_name(name) == bare
+    with pytest.warns(ToolgradeWarning, match="renamed") if name != bare else nullcontext():
+        assert [call.name for call in ToolCallParser().create_tool_call_object([{"name": name}])] == [bare]
+
+
+WORDS = (
+    "data name info user file list item text json mode type page next sync html http grpc chat team desk task tool call"
+    " help year plan copy move edit view find load save send open stop sort main beta test prod logs docs yaml xlsx"
+)
+
+
+@pytest.mark.parametrize("start", ["read", "sql_agent", "delegate_to_sql_query_agent"])
+def test_words_are_no_suffixes(start: str) -> None:
+    """Not even after the name of an agent."""
+    names = [f"{start}_{word}" for word in WORDS.split()]
+
+    assert [*map(ToolCallParser().normalize_tool_name, names)] == names
+
+
+def test_names_of_the_defaults() -> None:
+    """They may be passed as they are named on the page."""
+    metric = DeepEvalToolCorrectnessMetric(
+        model=DefaultValues.AGENT_EVALS_MODEL,
+        batch_status_check_interval=DefaultValues.BATCH_STATUS_CHECK_INTERVAL,
+        batch_max_iterations=DefaultValues.BATCH_MAX_ITERATIONS,
+    )
+
+    values = (metric.model, metric.batch_status_check_interval, metric.batch_max_iterations)
+    assert values == ("openai/gpt-4.1", 30.0, 120)
 
 
 def test_tool_calls_become_steps() -> None:

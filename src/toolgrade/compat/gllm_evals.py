@@ -4,39 +4,60 @@ Nothing is computed here: `toolgrade.formats` reads trajectories, `ToolCorrectne
 judges the selection of tools.
 
 Deliberate differences: calls are paired optimally (in gllm-evals the pairing depends on the order of the list), each
-call is judged on its own, and names lose a suffix only by the rule in `toolgrade.formats.names`.
+call is judged on its own, and names in records lose a suffix only by the rule in `toolgrade.formats.names`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
+import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, cast
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field, replace
+from typing import Any, ClassVar, Final, TypeAlias, cast, overload
 
 from toolgrade._internal.json import JsonObject, within_limits
+from toolgrade._internal.message_content import as_object
 from toolgrade._internal.model import drop_none
 from toolgrade.calls import Execution, ToolCall, ToolCallParams, ToolSpec, read_tool_spec
-from toolgrade.cases import TestCase
-from toolgrade.errors import ConfigurationError, InvalidDataError, ToolgradeWarning
+from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase, Run, TestCase
+from toolgrade.errors import ConfigurationError, InvalidDataError, ToolgradeError, ToolgradeWarning
+from toolgrade.expect.plan import expected_names
 from toolgrade.formats.messages.field_readers import Notes
 from toolgrade.formats.messages.read import read_run
 from toolgrade.formats.messages.tool_fields import read_tools
-from toolgrade.formats.names import describe_rewrites, strip_suffix, strip_suffixes
+from toolgrade.formats.names import describe_rewrites, strip_suffix, strip_suffixes, suffix_warnings
 from toolgrade.formats.records import case_from_record
 from toolgrade.judge import BatchOptions, Judge
 from toolgrade.judge.judge import JudgeLike
 from toolgrade.judge.models import OneTextModel
 from toolgrade.judge.openai import OpenAIJudge
+from toolgrade.metrics.called_tools import as_case
 from toolgrade.metrics.tool_correctness import ToolCorrectnessMetric
-from toolgrade.result import MetricResult
+from toolgrade.result import MetricResult, errored_result
 
 STEP_KIND = "tool_call"
 """The `kind` of every step; metrics read no other steps."""
 
 _NO_EXECUTION = Execution()
+_AGENT_WITH_LETTERS = re.compile(r"(?P<bare>delegate_to_.+|(?:.*_)?agent)_[bcdfghjklmnpqrstvwxz]{3}[aeiou]", re.DOTALL)
+
+
+class DefaultValues:
+    """The defaults of the metric that gllm-evals gives a name.
+
+    Example:
+        >>> from toolgrade.compat.gllm_evals import DefaultValues
+        >>> DefaultValues.AGENT_EVALS_MODEL
+        'openai/gpt-4.1'
+    """
+
+    AGENT_EVALS_MODEL: Final = "openai/gpt-4.1"
+    BATCH_STATUS_CHECK_INTERVAL: Final = 30.0
+    BATCH_MAX_ITERATIONS: Final = 120
 
 
 class TrajectoryParser:
@@ -136,7 +157,9 @@ class ToolCallParser:
         if not include_output:
             calls = [_without_output(call) for call in calls]
         if normalize_names:
-            calls, rewrites = strip_suffixes(calls)
+            names = [self.normalize_tool_name(call.name) for call in calls]
+            rewrites = Counter((call.name, name) for call, name in zip(calls, names, strict=True) if name != call.name)
+            calls = [call.model_copy(update={"name": name}) for call, name in zip(calls, names, strict=True)]
             doubts += describe_rewrites(rewrites)
         _warn(doubts)
         return calls
@@ -144,11 +167,13 @@ class ToolCallParser:
     def normalize_tool_name(self, tool_name: str) -> str:
         """Return the name without a random suffix: a last underscore and four ASCII characters, letters and digits.
 
-        `agent_xg7c` becomes `agent`; `read_data`, `room_1024` and `agent_nxle` are unchanged, since a random suffix of
-        letters alone looks like a word. With a list of tools, `case_from_record` and the metric strip such a suffix too
-        if the rest is the name of a tool.
+        `agent_xg7c` becomes `agent`; `read_data` and `room_1024` are unchanged. Letters alone may be a word, so they
+        are stripped only from the name of an agent (`delegate_to_...` or `..._agent`), and only if they are three
+        consonants and a vowel, as hardly any word is: `sql_agent_nxle` becomes `sql_agent`, but `sql_agent_qwrt` stays.
+        With a list of tools, `case_from_record` and the metric strip any such suffix if the rest is a tool's name.
         """
-        return strip_suffix(tool_name)
+        letters = _AGENT_WITH_LETTERS.fullmatch(tool_name)
+        return letters["bare"] if letters else strip_suffix(tool_name)
 
     @within_limits
     def parse(self, tool_calls: Sequence[Mapping[str, object] | ToolCall]) -> list[JsonObject]:
@@ -167,18 +192,19 @@ class ToolCallParser:
 
 @dataclass(frozen=True, eq=False)
 class DeepEvalToolCorrectnessMetric:
-    """Tool correctness with the constructor, the fields and the defaults of `gllm-evals`.
+    """Tool correctness with the constructor, the fields and the defaults of `gllm-evals`; `evaluate` takes it, too.
 
     Names, arguments and outputs are compared, after random suffixes are stripped from called names. The score is that
-    of `ToolCorrectnessMetric`. If the available tools are known, the model judges their selection; with a model name
-    but without `model_credentials` it does not, and `warnings` of the result say so.
+    of `ToolCorrectnessMetric`. If the available tools are known, the model judges their selection; a model given by its
+    name then needs a key, without which there is no score.
 
     Args:
         threshold: A score at or above it passes; in [0, 1].
         model: The model that judges the selection of tools: the name of a model of OpenAI or of a server like it,
             with or without `openai/`; a `ModelId` or a `BaseLMInvoker` of gllm-inference; or whatever else `judge=`
-            takes.
-        model_credentials: The key for a model given by its name. Never shown.
+            takes. An object with `invoke` gets one text, or the messages as dicts if it takes only these.
+        model_credentials: The key for a model given by its name, by default `OPENAI_API_KEY` of the environment. Never
+            shown.
         model_config: Settings for a model given by its name, as in `OpenAIJudge`: `base_url`, `api_key`, `timeout`, and
             so on; `default_hyperparameters`, or `options`, are sent with every request. Never shown.
         include_reason: Write a reason with the arithmetic and the findings.
@@ -205,24 +231,33 @@ class DeepEvalToolCorrectnessMetric:
         '1 matched / 1 expected = 1 (passed at 0.5).'
     """
 
+    needs_expectation: ClassVar[bool] = True
+    waits: ClassVar[bool] = True
+    """`evaluate` measures several cases at the same time: each may have tools whose selection is judged."""
+
     threshold: float = 0.5
-    model: object = "openai/gpt-4.1"
-    model_credentials: str | None = field(default=None, repr=False)
-    model_config: Mapping[str, object] | None = field(default=None, repr=False)
+    model: object = DefaultValues.AGENT_EVALS_MODEL
+    model_credentials: InitVar[str | None] = None
+    model_config: InitVar[Mapping[str, object] | None] = None
+    # They are no fields: files of results have those of a metric, and these hold keys.
     include_reason: bool = True
     strict_mode: bool = False
     should_exact_match: bool = False
     should_consider_ordering: bool = False
     available_tools: Sequence[ToolSpec | ToolCall | JsonObject] | None = None
     evaluation_params: Sequence[ToolCallParams] | None = None
-    batch_status_check_interval: float = 30.0
-    batch_max_iterations: int = 120
+    batch_status_check_interval: float = DefaultValues.BATCH_STATUS_CHECK_INTERVAL
+    batch_max_iterations: int = DefaultValues.BATCH_MAX_ITERATIONS
+    _judge: Judge = field(init=False, repr=False)
     _core: ToolCorrectnessMetric = field(init=False, repr=False)
-    _judge: Judge | None = field(init=False, repr=False)
+    _without_key: str | None = field(init=False, repr=False)
+    """The name of the model, if only the environment may have a key for it."""
 
-    def __post_init__(self) -> None:
-        """Build the metric behind this one, which checks the options."""
-        params = self.evaluation_params
+    def __post_init__(self, model_credentials: str | None, model_config: Mapping[str, object] | None) -> None:
+        """Build the judge, and the metric behind this one, which checks the options."""
+        params, settings = self.evaluation_params, model_config or {}
+        judge = _judge(self.model, model_credentials, settings)
+        has_key = model_credentials or any(settings.get(name) for name in ("api_key", "base_url", "client"))
         core = ToolCorrectnessMetric(
             threshold=self.threshold,
             evaluation_params=(ToolCallParams.INPUT_PARAMETERS, ToolCallParams.OUTPUT) if params is None else params,
@@ -231,33 +266,67 @@ class DeepEvalToolCorrectnessMetric:
             strict_mode=self.strict_mode,
             include_reason=self.include_reason,
             available_tools=self.available_tools,
+            judge=None if self.available_tools is None else judge,
         )
-        object.__setattr__(self, "_core", core)  # the dataclass is frozen
-        object.__setattr__(self, "_judge", _judge(self.model, self.model_credentials, self.model_config))
+        options = {"model_credentials": model_credentials, "model_config": model_config, "threshold": core.threshold}
+        built = {"_judge": judge, "_core": core, "_without_key": None if has_key else _name_of(self.model)}
+        for name, value in {**options, **built}.items():
+            object.__setattr__(self, name, value)  # the dataclass is frozen
 
-    async def measure(self, record: Mapping[str, object] | None = None, /, **fields: object) -> MetricResult:
-        """Return the result of one record.
+    @property
+    def label(self) -> str:
+        """The name under which `evaluate` reports results."""
+        return self._core.label
+
+    @property
+    def judge(self) -> Judge:
+        """The model as a judge."""
+        return self._judge
+
+    @overload
+    def measure(self, case: AnyCase, /) -> MetricResult: ...
+
+    @overload
+    def measure(
+        self, record: Mapping[str, object] | None = None, /, **fields: object
+    ) -> Coroutine[Any, Any, MetricResult]: ...
+
+    def measure(
+        self, record: AnyCase | Mapping[str, object] | None = None, /, **fields: object
+    ) -> MetricResult | Coroutine[Any, Any, MetricResult]:
+        """Return the result of one record, to be awaited; that of a case of toolgrade is returned at once.
+
+        If the judge cannot be asked, as without a key, the result of a record is errored; with a case that is raised,
+        and errored in the report of `evaluate`.
 
         Args:
-            record: The record as one object, see `case_from_record`.
+            record: The record as one object, see `case_from_record`, or a case such as `LLMTestCase`.
             fields: The record's fields by name: `query`, `generated_response`, `expected_response`, `tools_called`,
                 `expected_tools`, `agent_trajectory`, `expected_agent_trajectory`, `available_tools`. `tools_called` and
-                `expected_tools` win over the trajectories; `available_tools` win over the metric's.
+                `expected_tools` win over the trajectories; `available_tools` win over the metric's. Steps of
+                `TrajectoryParser` are tools, too: the two steps of one call count once.
 
         Raises:
             InvalidDataError: The record is invalid, or a field was given twice; `problems` lists every place.
             MissingFieldError: The record lacks the called or the expected tools.
         """
-        core, case = self._prepared(record or {}, fields, self._judge)
-        return await core.a_measure(case)
+        if isinstance(record, _CASES) and not fields:
+            case = self._case(record)
+            return self._metric_of(case, self.judge).measure(case)
+        return self._measure_record(record or {}, self.judge, fields)
+
+    async def a_measure(self, case: AnyCase, /) -> MetricResult:
+        """Return the result of a case of toolgrade; await the judge instead of blocking."""
+        read = self._case(case)
+        return await self._metric_of(read, self.judge).a_measure(read)
 
     async def measure_batch(
         self, records: Iterable[Mapping[str, object]], cache: str | os.PathLike[str]
     ) -> list[MetricResult]:
         """Return the results of many records, with the selection of tools judged over OpenAI's Batch API.
 
-        This costs less and may take a day. If a batch has not ended after `batch_max_iterations` checks, the results
-        say so.
+        This costs less and may take a day. A record that cannot be measured has an errored result with the reason, as
+        have those whose batch has not ended after `batch_max_iterations` checks.
 
         Args:
             records: The records, see `measure`.
@@ -265,30 +334,65 @@ class DeepEvalToolCorrectnessMetric:
 
         Raises:
             ConfigurationError: The model has no batches.
-            InvalidDataError, MissingFieldError: As for `measure`, for the first such record.
         """
-        if self._judge is None or isinstance(self.model, Judge):
-            message = "measure_batch needs a model of OpenAI by name with model_credentials, or an OpenAIJudge"
+        if isinstance(self.model, Judge) or not isinstance(self.judge.model, OpenAIJudge):
+            message = "measure_batch needs a model of OpenAI by name, or an OpenAIJudge"
             raise ConfigurationError(f"{message}; a Judge asks in batches by itself: Judge(..., batch=True)")
         interval, checks = self.batch_status_check_interval, self.batch_max_iterations
         options = BatchOptions(status_check_interval=interval, max_iterations=checks)
-        judge = Judge(self._judge.model, cache=cache, batch=options)
-        prepared = [self._prepared(record, {}, judge) for record in records]
-        return await asyncio.gather(*[core.a_measure(case) for core, case in prepared])
+        judge = Judge(self.judge.model, cache=cache, batch=options)
 
-    def _prepared(
-        self, record: Mapping[str, object], fields: Mapping[str, object], judge: Judge | None
-    ) -> tuple[ToolCorrectnessMetric, TestCase]:
-        """Return the metric for a record, and the case to measure."""
-        twice = sorted(fields.keys() & record.keys())
+        async def result_of(record: Mapping[str, object]) -> MetricResult:
+            try:
+                return await self._measure_record(record, judge)
+            except ToolgradeError as error:
+                return errored_result(self.label, self.threshold, error)
+
+        return await asyncio.gather(*map(result_of, records))
+
+    async def _measure_record(
+        self, record: Mapping[str, object] | AnyCase, judge: Judge, fields: Mapping[str, object] | None = None
+    ) -> MetricResult:
+        case = self._case(record, fields)
+        try:
+            return await self._metric_of(case, judge).a_measure(case)
+        except ConfigurationError as error:
+            return errored_result(self.label, self.threshold, error)
+
+    @within_limits
+    def _case(self, record: object, fields: Mapping[str, object] | None = None) -> TestCase:
+        """Return the case to measure, whose called tools have no random suffixes."""
+        names = [read_tool_spec(tool).name for tool in self.available_tools or ()]
+        if isinstance(record, _CASES) and not fields:
+            return _without_suffixes(as_case(record), names)
+        own, named = as_object(record), fields or {}
+        twice = sorted(named.keys() & (own or {}).keys())
         if twice:
             raise InvalidDataError(f"{', '.join(map(repr, twice))} given both in the record and by name; give it once")
-        names = [read_tool_spec(tool).name for tool in self.available_tools or ()]
-        case = case_from_record({**record, **fields}, normalize_names=True, known_names=names)
+        read: Any = record if own is None else {**own, **named}  # what is not an object is refused by its reader
+        for key in ("tools_called", "expected_tools"):
+            if own is not None and key in read:
+                read[key] = _merge_steps(read[key], key)
+        return case_from_record(read, normalize_names=True, known_names=names)
+
+    def _metric_of(self, case: TestCase, judge: Judge) -> ToolCorrectnessMetric:
+        """Return the metric of a case, which has the judge only if there are tools to choose from.
+
+        Raises:
+            ConfigurationError: The judge has no key.
+        """
         tools = self.available_tools if case.available_tools is None else case.available_tools
-        return self._core if tools is None else replace(self._core, available_tools=tools, judge=judge), case
+        if tools is None:
+            return self._core
+        if self._without_key and not any(map(os.environ.get, _KEYS)):
+            message = f"the model {self._without_key!r} needs model_credentials to judge the selection of tools"
+            raise ConfigurationError(f"{message}; give the key, set OPENAI_API_KEY, or leave available_tools out")
+        return replace(self._core, available_tools=tools, judge=judge)
 
 
+_CASES = (LLMTestCase, MLLMTestCase, ConversationalTestCase)
+_KEYS = ("OPENAI_API_KEY", "TOOLGRADE_JUDGE_API_KEY", "OPENAI_BASE_URL", "TOOLGRADE_JUDGE_BASE_URL")
+"""Variables of the environment that `OpenAIJudge` reads; a server other than OpenAI's may need no key."""
 _PROVIDER = "openai/"
 _OPTIONS = ("default_hyperparameters", "options")
 _SETTINGS = frozenset(
@@ -297,30 +401,47 @@ _SETTINGS = frozenset(
 )
 
 
-def _judge(model: object, key: str | None, config: Mapping[str, object] | None) -> Judge | None:
-    """Return the judge that the options describe; `None` for a name without a key."""
-    model = _name_of(model)
+def _judge(model: object, key: str | None, config: Mapping[str, object]) -> Judge:
+    """Return the judge that the options describe."""
+    name = _name_of(model)
+    if name is not None:
+        settings: dict[str, Any] = dict(config)
+        config_key = settings.pop("api_key", None)
+        options = _pop_options(settings)
+        _check_settings(name, settings)
+        api_key = None if (key or config_key) is None else str(key or config_key)
+        return Judge(OpenAIJudge(name.removeprefix(_PROVIDER), api_key=api_key, options=options, **settings))
     invoke = getattr(model, "invoke", None)
-    if callable(invoke) and isinstance(getattr(model, "model_id", None), str):
-        identity: JsonObject = {"model": getattr(model, "model_id")}  # noqa: B009 - the type is not known here
-        return Judge(OneTextModel(invoke, "a BaseLMInvoker", identity))
-    if not isinstance(model, str):
+    if not callable(invoke) or hasattr(model, "ainvoke"):  # models of LangChain have both
         return Judge.of(cast("JudgeLike", model))  # which checks it
-    settings: dict[str, Any] = dict(config or {})
-    config_key = settings.pop("api_key", None)
-    key = config_key if key is None else key
-    if key is None:
-        return None
-    options = _pop_options(settings)
-    _check_settings(model, settings)
-    return Judge(OpenAIJudge(model.removeprefix(_PROVIDER), api_key=str(key), options=options, **settings))
+    model_id = getattr(model, "model_id", None)
+    is_invoker = isinstance(model_id, str)
+    asked: Any = OneTextModel(invoke, "a BaseLMInvoker") if _takes_text(invoke, is_invoker=is_invoker) else model
+    return Judge(asked, identity={"model": model_id} if is_invoker else None)
 
 
-def _name_of(model: object) -> object:
-    """Return the name that a `ModelId` stands for, and any other model as it is."""
+def _takes_text(invoke: Callable[..., object], *, is_invoker: bool) -> bool:
+    """Return whether a model takes one text, and not only messages: by the annotation, else the name of the argument.
+
+    `is_invoker` is for those of gllm-inference, which read a text as a message of the user.
+    """
+    try:
+        first = next(iter(inspect.signature(invoke).parameters.values()))
+    except (TypeError, ValueError, StopIteration):  # compiled code may have no signature
+        return is_invoker
+    kind = re.sub(r"\[.*\]", "", inspect.formatannotation(first.annotation))
+    if re.search(r"\b(str|LMInput)\b", kind):
+        return True
+    return not re.search(r"(?i)\b(list|sequence)\b", kind) and (is_invoker or first.name in {"prompt", "text"})
+
+
+def _name_of(model: object) -> str | None:
+    """Return the name of a model that is given by its name or a `ModelId`; `None` for any other model."""
     provider, path, name = (getattr(model, part, None) for part in ("provider", "path", "name"))
-    if not isinstance(provider, str) or not isinstance(name, str):
+    if isinstance(model, str):
         return model
+    if not isinstance(provider, str) or not isinstance(name, str) or hasattr(model, "invoke"):
+        return None
     return "/".join(filter(None, (getattr(provider, "value", provider), path, name)))
 
 
@@ -360,6 +481,30 @@ def _read(values: object) -> tuple[list[ToolCall], list[str]]:
     calls = read_tools(values, "$", notes, expected=False)
     notes.raise_problems()
     return calls, notes.warnings
+
+
+def _merge_steps(value: object, key: str) -> object:
+    """Return steps as calls, one for the two steps of a call; any other list of tools as it is."""
+    if not isinstance(value, list) or STEP_KIND not in [one.get("kind") for one in value if isinstance(one, Mapping)]:
+        return value
+    notes = Notes()
+    calls = read_tools(value, f"$.{key}", notes, expected=key == "expected_tools")
+    notes.raise_problems()
+    calls = _merge(calls, notes.warnings)
+    _warn(notes.warnings)
+    return calls
+
+
+def _without_suffixes(case: TestCase, known: Iterable[str]) -> TestCase:
+    """Return a case whose called tools have no random suffixes, with a warning for each rewrite."""
+    expected = expected_names(case.expected_tools)
+    names = {*known, *expected, *(tool.name for tool in case.available_tools or ())}
+    calls, rewrites = strip_suffixes(case.tools_called or (), names)
+    if not rewrites:
+        return case
+    run = case.run or Run(calls=calls)
+    notes = [*run.warnings, *describe_rewrites(rewrites), *suffix_warnings(rewrites, expected)]
+    return case.model_copy(update={"tools_called": calls, "run": run.model_copy(update={"warnings": notes})})
 
 
 def _step(call: ToolCall, call_id: str | None) -> JsonObject:
@@ -426,4 +571,4 @@ def _arguments_of(call: ToolCall) -> tuple[JsonObject, object]:
     return call.arguments, _requested(call)
 
 
-__all__ = ["DeepEvalToolCorrectnessMetric", "ToolCallParser", "TrajectoryParser"]
+__all__ = ["DeepEvalToolCorrectnessMetric", "DefaultValues", "ToolCallParams", "ToolCallParser", "TrajectoryParser"]
