@@ -81,8 +81,9 @@ PROGRAMS = [
 @pytest.mark.parametrize(("program", "output"), PROGRAMS)
 def test_python_blocks_print_the_shown_output(tmp_path: Path, program: Block, output: Block) -> None:
     """As a program in an empty folder, with warnings as errors."""
-    if "import pyarrow" in program.text:
-        pytest.importorskip("pyarrow", reason="pyarrow is not installed here")
+    for package in ("pyarrow", "deepeval"):
+        if re.search(rf"^(from|import) {package}", program.text, re.MULTILINE):
+            pytest.importorskip(package, reason=f"{package} is not installed here")
     (tmp_path / "program.py").write_text(program.text, encoding="utf-8")
     done = run_python(["program.py"], tmp_path)
 
@@ -240,10 +241,15 @@ def test_names_for_newcomers_exist() -> None:
     """Whoever comes from another library finds the names of the table of imports."""
     imports = re.findall(r"\| `([\w.]+) import ([^`]+)` \|", COMING_FROM)
 
-    assert len(imports) == 7
+    assert [module for module, _ in imports] == ["evalsharp", "gllm_evals"]
     for module, names in imports:
         public = importlib.import_module(f"toolgrade.compat.{module}")
         assert [name for name in names.split(", ") if name not in public.__all__] == []
+    row = next(line for line in COMING_FROM.splitlines() if line.startswith("| DeepEval"))
+    modules = re.findall(r"`(?:deepeval)?\.(\w+)`", row)
+    assert modules == ["test_case", "metrics", "dataset", "tracing", "evaluate", "models", "errors"]
+    for module in modules:
+        assert importlib.import_module(f"toolgrade.compat.deepeval.{module}").__all__
 
 
 # docs/formats.md
