@@ -16,6 +16,7 @@ from toolgrade.compat.deepeval import evaluate
 from toolgrade.compat.deepeval.dataset import EvaluationDataset, Golden
 from toolgrade.compat.deepeval.evaluate import DisplayConfig, ErrorConfig
 from toolgrade.compat.deepeval.metrics import (
+    BaseMetric,
     MultimodalToolCorrectnessMetric,
     ToolCorrectnessMetric,
     ToolUseMetric,
@@ -231,6 +232,25 @@ def test_result_keeps_what_it_compared() -> None:
     assert metric.score == 1
     assert metric.measure(case) == 0
     assert metric.result.findings[0].tool == "Changed"
+
+
+def test_a_metric_that_sets_no_score_has_none() -> None:
+    """The score of an earlier case is not that of the next one, in one evaluation and in a later one."""
+
+    class Forgetful(BaseMetric):
+        __name__ = "Forgetful"
+
+        def measure(self, test_case: LLMTestCase) -> None:
+            if test_case.input == "first":
+                self.score = 1.0
+
+    metric, cases = Forgetful(), [LLMTestCase(input=name) for name in ("first", "second")]
+    ignoring = ErrorConfig(ignore_errors=True)
+    for _ in range(2):
+        first, second = evaluate(cases, [metric], display_config=QUIET, error_config=ignoring).test_results
+        assert (first.success, first.metrics_data[0].score) == (True, 1)
+        assert (second.success, second.metrics_data[0].score) == (False, None)
+        assert "it returned NoneType and set no score" in str(second.metrics_data[0].error)
 
 
 @pytest.mark.parametrize(

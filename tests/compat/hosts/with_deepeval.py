@@ -60,7 +60,7 @@ def is_current(path: Path) -> bool:
     return not path.read_text(encoding="utf-8").startswith(OLDER_FORM)
 
 
-@pytest.mark.parametrize("path", filter(is_current, SCRIPTS), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [path for path in SCRIPTS if is_current(path)], ids=lambda path: path.stem)
 def test_program(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What the programs of `test_deepeval_programs` assert holds with DeepEval itself, too."""
     run_here(copied(path, tmp_path))

@@ -83,6 +83,11 @@ class EvaluationDataset:
         """Return the number of test cases."""
         return len(self.test_cases)
 
+    @property
+    def _multi_turn(self) -> bool:
+        """Whether it is about conversations, as DeepEval's pages ask."""
+        return any(isinstance(one, ConversationalGolden | ConversationalTestCase) for one in [*self.goldens, *self])
+
     def add_golden(self, golden: Any) -> None:  # noqa: ANN401 - a golden
         """Add a question."""
         self.goldens.append(golden)

@@ -10,6 +10,7 @@ import asyncio
 import copy
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NoReturn
 
@@ -396,7 +397,7 @@ class SuiteMetric:
 
     def measure(self, case: Any, /) -> MetricResult:  # noqa: ANN401 - any case
         """Measure one case."""
-        metric = copy.copy(self.metric)
+        metric = _without_result(self.metric)
         try:
             return self._result(metric, metric.measure(self._case(case)))
         except Exception as error:  # noqa: BLE001 - raised again unless it is a result
@@ -404,7 +405,7 @@ class SuiteMetric:
 
     async def a_measure(self, case: Any, /) -> MetricResult:  # noqa: ANN401 - any case
         """Measure one case, in a thread if the metric cannot wait."""
-        metric = copy.copy(self.metric)
+        metric = _without_result(self.metric)
         try:
             return self._result(metric, await metric.a_measure(self._case(case)))
         except NotImplementedError:
@@ -426,7 +427,7 @@ class SuiteMetric:
 
     def _result(self, metric: Any, returned: object) -> MetricResult:  # noqa: ANN401 - as above
         """Return the result in the attributes of a metric that measured."""
-        vars(self.metric).update(vars(metric))  # it keeps what it found in the last case
+        vars(self.metric).update(vars(metric))  # it keeps the result of the last case
         if isinstance(metric, ToolgradeMetric) and metric.result is not None:
             verdict = None if metric.result.passed is None else metric.threshold is None or bool(metric.is_successful())
             return replace(metric.result, metric=self.label, passed=verdict)
@@ -452,6 +453,15 @@ class SuiteMetric:
         if isinstance(result, MetricResult) and result.status is ResultStatus.ERRORED:
             return replace(result, metric=self.label)
         raise error
+
+
+def _without_result(metric: Any) -> Any:  # noqa: ANN401 - a metric of any kind
+    """Return a copy of a metric without the result of an earlier case, which must not pass for that of this one."""
+    fresh = copy.copy(metric)
+    for name in ("score", "reason", "success", "error", "result"):
+        with suppress(AttributeError):  # a property of a suite's metric
+            setattr(fresh, name, None)
+    return fresh
 
 
 def _is_of_deepeval(metric: object) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from toolgrade._internal.model import drop_none
 from toolgrade.capture.observation import decorator
 from toolgrade.capture.observation.decorator import current_run
-from toolgrade.capture.observation.spans import Observable, begin_span, text_of
+from toolgrade.capture.observation.spans import Observable, begin_span, guarded, text_of
 from toolgrade.compat.deepeval import _absent
 from toolgrade.compat.deepeval.metrics import as_metric
 from toolgrade.compat.deepeval.test_case import measured_case
@@ -72,6 +72,7 @@ def observe(
     return decorate if function is None else decorate(function)
 
 
+@guarded
 def update_current_span(
     *,
     test_case: Any = None,  # noqa: ANN401 - a case
@@ -100,6 +101,7 @@ def update_current_span(
     decorator.update_current_span(**_fields(test_case, fields))
 
 
+@guarded
 def update_current_trace(
     *,
     test_case: Any = None,  # noqa: ANN401 - a case
@@ -146,6 +148,7 @@ def _fields(test_case: object, fields: Mapping[str, Any]) -> dict[str, Any]:
     return drop_none({**texts, **others, "test_case": None if test_case is None else measured_case(test_case)})
 
 
+@guarded
 def update_llm_span(
     model: str | None = None,
     input_token_count: float | None = None,
