@@ -10,7 +10,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,13 +138,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("toolgrade")
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+@pytest.hookimpl(hookwrapper=True)  # as below
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """Record the test for `assert_test(golden=...)` of DeepEval's form, if its module imports DeepEval's names."""
     traces = sys.modules.get("toolgrade.compat.deepeval._traces")
-    names = vars(getattr(item, "module", None) or object).values()
-    with traces.tracing_test() if traces is not None and any(map(traces.is_ours, names)) else nullcontext():
-        return (yield)
+    module = getattr(item, "module", None)
+    if traces is None or module is None or not any(map(traces.is_ours, vars(module).values())):
+        yield
+        return
+    with traces.tracing_test():
+        yield
 
 
 @pytest.fixture
