@@ -51,6 +51,7 @@ __all__ = [
 
 _Arguments = ParamSpec("_Arguments")
 _Returned = TypeVar("_Returned")
+_M = TypeVar("_M", bound=Model)
 
 
 def _identifier(value: object) -> object:
@@ -859,7 +860,11 @@ def own_copy(value: Any) -> Any:  # noqa: ANN401 - a case, or a part of one
     if kind is None:
         return deepcopy(value)
     fields = {name: own_copy(field) for name, field in set_fields(value).items() if name in kind.model_fields}
-    # They were mentioned where they were set, or a subclass has something that reads them.
+    return made_quietly(kind, fields)
+
+
+def made_quietly(kind: type[_M], fields: JsonObject) -> _M:
+    """Return an object of a class with these fields, without a word on those that no metric of toolgrade reads."""
     unread = {name for name in fields if _StoredOnly in kind.model_fields[name].metadata}
     read = kind(**{name: field for name, field in fields.items() if name not in unread})
     return read.model_copy(update={name: to_json_value(fields[name]) for name in unread})

@@ -35,20 +35,20 @@ from typing import Any, Final, ParamSpec, TypeAlias, TypeVar, overload
 from toolgrade._internal.json import JsonObject
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import error_text
-from toolgrade.calls import ToolCall, ToolCallType, ToolSpec
+from toolgrade.calls import ToolCallType, ToolSpec
 from toolgrade.capture.builder import RunBuilder
 from toolgrade.capture.observation.spans import (
     NoSpan,
     Observable,
     ObservedSpan,
+    add_metrics,
     begin_span,
     current_span,
     guarded,
 )
 from toolgrade.capture.records import Key, Request
-from toolgrade.cases import LLMTestCase
+from toolgrade.cases import LLMTestCase, made_quietly
 from toolgrade.errors import ConfigurationError, InvalidDataError
-from toolgrade.expect import ExpectedTools
 from toolgrade.matching.json_compare import ABSENT
 
 _ABANDONED: Final = "the stream was not read to its end"
@@ -140,16 +140,12 @@ def observe(
     return decorate if function is None else decorate(function)
 
 
-def update_current_span(
+def update_case(
     *,
+    whole: bool = False,
     test_case: LLMTestCase | None = None,
-    input: str | None = None,
-    output: str | None = None,
-    expected_output: str | None = None,
-    tools_called: Sequence[ToolCall] | None = None,
-    expected_tools: ExpectedTools | None = None,
-    available_tools: Sequence[object] | None = None,
-    metadata: Mapping[str, Any] | None = None,
+    metrics: Sequence[object] = (),
+    **fields: Any,  # noqa: ANN401 - fields of a case
 ) -> None:
     """Set fields of the case of the innermost running observed function, in place of what was observed.
 
@@ -157,69 +153,32 @@ def update_current_span(
     recorder. What cannot be read is left out, with a warning on the run.
 
     Args:
+        whole: Set those of the whole run, and not of a component that is the run.
         test_case: Sets each field that is set in it. If it has no `tools_called`, the calls are those that were
             observed, or unknown if there are none.
-        input: Text of the user; this and all following arguments override `test_case`.
-        output: The answer.
-        expected_output: The expected answer.
-        tools_called: The calls.
-        expected_tools: The expected calls.
-        available_tools: The available tools.
-        metadata: Any JSON object.
-
-    Example:
-        >>> from toolgrade import observe
-        >>> from toolgrade.compat.deepeval.tracing import update_current_span
-        >>> from toolgrade.capture import record
-        >>> @observe
-        ... def agent(question):
-        ...     update_current_span(output="It rains.")
-        ...     return {"text": "It rains.", "tokens": 12}
-        >>> with record() as recorder:
-        ...     answer = agent("What is the weather in Paris?")
-        >>> recorder.last_run.actual_output
-        'It rains.'
+        metrics: Further metrics of the component, or of the run.
+        fields: Fields of `LLMTestCase`, which override `test_case`; those that are `None` are left out.
     """
-    fields = {
-        "input": input,
-        "actual_output": output,
-        "expected_output": expected_output,
-        "tools_called": tools_called,
-        "expected_tools": expected_tools,
-        "available_tools": available_tools,
-        "metadata": metadata,
-    }
-    _update("update_current_span", test_case, fields, lambda span: [span.overrides])
-
-
-def update_run(test_case: LLMTestCase | None = None, **fields: Any) -> None:  # noqa: ANN401 - fields of a case
-    """Set fields of the case of the run that the current observed function is part of; else as `update_current_span`.
-
-    Args:
-        test_case: As for `update_current_span`.
-        fields: Fields of `LLMTestCase`.
-    """
-    _update("update_run", test_case, fields, lambda span: [run.of_run for run in span.runs()])
-
-
-def _update(
-    name: str,
-    test_case: LLMTestCase | None,
-    fields: Mapping[str, Any],
-    overrides_of: Callable[[ObservedSpan], Iterable[JsonObject]],
-) -> None:
     span = current_span()
     if span is None:
         return
     try:
         changes = {} if test_case is None else _fields_of(test_case)
-        case = LLMTestCase(**drop_none(fields))
-        changes |= {name: getattr(case, name) for name in case.model_fields_set}
+        case = made_quietly(LLMTestCase, drop_none(fields))
+        changes |= {name: getattr(case, name) for name in drop_none(fields)}
+        checked = _check_metrics(metrics, span.observable.name)
     except Exception as error:  # noqa: BLE001 - a recorder never disturbs the agent
+        name = f"update_current_{'trace' if whole else 'span'}"
         span.warn(f"{name} left out an invalid value: {error_text(error)}")
+        return
+    if whole:
+        for run in span.runs():
+            run.of_run.update(changes)
+            run.metrics_of_run.extend(checked)
     else:
-        for overrides in overrides_of(span):
-            overrides.update(changes)
+        span.overrides.update(changes)
+        if checked:
+            add_metrics(span, checked)
 
 
 def _fields_of(test_case: object) -> JsonObject:

@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import partial
 from types import TracebackType
@@ -31,7 +31,7 @@ from toolgrade.capture.input_parts import image_parts, texts_in
 from toolgrade.capture.recorder import DEFAULT_LIMIT, DEFAULT_LIMIT_BYTES, RunRecorder
 from toolgrade.capture.records import Key, Outcome, Request, json_value
 from toolgrade.capture.sinks import Sink
-from toolgrade.cases import LLMTestCase, MLLMImage, Run, RunStatus
+from toolgrade.cases import LLMTestCase, MLLMImage, Run, RunStatus, made_quietly
 from toolgrade.matching.json_compare import ABSENT
 
 if TYPE_CHECKING:
@@ -124,7 +124,9 @@ class Record:
     is_run: bool
     components: list[Record] = field(default_factory=list)
     of_run: JsonObject = field(default_factory=dict)
-    """Fields of the case of the whole run that `update_run` set; they are not those of a component that is the run."""
+    """Fields of the case of the whole run, which are not those of a component that is the run; see `update_case`."""
+    metrics_of_run: list[object] = field(default_factory=list)
+    """Metrics of the whole run that were added while it ran."""
 
     def run(self) -> Run:
         """Return the observations as a run."""
@@ -141,8 +143,16 @@ class Record:
 
     def case(self, expected: Mapping[str, Any]) -> LLMTestCase:
         """Return the case: each field from the overrides, else from `expected`, else as observed."""
-        case = self.run().to_test_case(name=self.observable.name or None)
+        case = self.recorder.so_far(self).to_test_case(name=self.observable.name or None)
         return _replace_fields(case, {**expected, **self.overrides})
+
+    def parts(self, expected: Mapping[str, Any]) -> Iterator[Component]:
+        """Yield the components of a run, and the run itself if it has metrics of its own; `expected` as for `case`."""
+        for part in self.components:
+            yield Component(part.observable, part.case(expected if part.overrides is self.overrides else {}))
+        if self.metrics_of_run:
+            of = replace(self.observable, metrics=tuple(self.metrics_of_run))
+            yield Component(of, _replace_fields(self.case(expected), self.of_run))
 
 
 class ObservedSpan:
@@ -331,11 +341,7 @@ class ObserveRecorder(RunRecorder[Record]):
     def components_with(self, expected: Mapping[str, Any]) -> list[Component]:
         """Return the components; `expected` are fields for the cases of components that are a whole run."""
         with self._lock:
-            return [
-                Component(part.observable, part.case(expected if part.overrides is record.overrides else {}))
-                for record in self._recordings.values()
-                for part in record.components
-            ]
+            return [part for record in self._recordings.values() for part in record.parts(expected)]
 
     def cases_with(self, expected: Mapping[str, Any]) -> list[LLMTestCase]:
         """Return the cases of the stored runs; `expected` are fields of all of them."""
@@ -403,6 +409,11 @@ class ObserveRecorder(RunRecorder[Record]):
         span.records.append(record)
         with self._lock:
             self._add(record)
+
+    def so_far(self, record: Record) -> Run:
+        """Return the run of a record; one that has not ended is `stopped`."""
+        with self._lock:
+            return self._so_far(record)
 
     def finished(self, record: Record) -> None:
         """Deliver a finished run; a sink that fails does not disturb the agent."""
@@ -556,6 +567,18 @@ def _add_component(span: ObservedSpan) -> None:
             run.components.append(component)
 
 
+def add_metrics(span: ObservedSpan, metrics: Sequence[object]) -> None:
+    """Add metrics to the component of a span that is running; calls before are known if it had some, or is a run."""
+    had_some = bool(span.observable.metrics)
+    span.observable = replace(span.observable, metrics=(*span.observable.metrics, *metrics))
+    for record in span.records:
+        record.observable = span.observable
+    if not had_some:
+        if not any(record.is_run for record in span.records):
+            span.warn(f"{span.observable.name!r} got its metrics while it ran: calls before are not among its calls")
+        _add_component(span)
+
+
 def observable_of(function: object) -> Observable | None:
     """Return the `Observable` of a function, a bound method or a `partial` of one; `None` if it is not observed."""
     plain: object = function.func if isinstance(function, partial) else function
@@ -574,7 +597,7 @@ def _replace_fields(case: LLMTestCase, changes: Mapping[str, Any]) -> LLMTestCas
         fields["tools_called"] = case.tools_called
         if not case.tools_called:
             del fields["tools_called"]
-    return LLMTestCase(**fields)
+    return made_quietly(LLMTestCase, fields)
 
 
 def _now() -> datetime:
