@@ -371,6 +371,14 @@ def test_suffixes_are_removed_and_reported() -> None:
         assert "renamed 'writer_nxle' to 'writer'" in result.warnings
 
 
+def test_expected_names_lose_their_suffixes_too() -> None:
+    """Two recordings of one plan, each with suffixes of its own, are equal; other names are not."""
+    called = [{"name": "delegate_to_sql_query_agent_xg7c"}, {"name": "read_data"}]
+    expected = [{"name": "delegate_to_sql_query_agent_nxle"}, {"name": "read_data"}]
+    assert measure(tools_called=called, expected_tools=expected).score == 1.0
+    assert measure(tools_called=called, expected_tools=[*expected[:1], {"name": "read_date"}]).score == 0.5
+
+
 def test_trajectory_warnings_are_in_the_result() -> None:
     """An answer without a call is a warning of the score."""
     result = measure(agent_trajectory=[*TRAJECTORY, answers("call_9", "?")], expected_agent_trajectory=TRAJECTORY)

@@ -15,7 +15,7 @@ import os
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, ClassVar, Final, TypeAlias, cast, overload
 
@@ -29,7 +29,7 @@ from toolgrade.expect.plan import expected_names
 from toolgrade.formats.messages.field_readers import Notes
 from toolgrade.formats.messages.read import read_run
 from toolgrade.formats.messages.tool_fields import read_tools
-from toolgrade.formats.names import describe_rewrites, strip_suffix, strip_suffixes, suffix_warnings
+from toolgrade.formats.names import describe_rewrites, strip_suffix, strip_suffixes
 from toolgrade.formats.records import case_from_record
 from toolgrade.judge import BatchOptions, Judge
 from toolgrade.judge.judge import JudgeLike
@@ -361,7 +361,7 @@ class DeepEvalToolCorrectnessMetric:
 
     @within_limits
     def _case(self, record: object, fields: Mapping[str, object] | None = None) -> TestCase:
-        """Return the case to measure, whose called tools have no random suffixes."""
+        """Return the case to measure, whose tools have no random suffixes."""
         names = [read_tool_spec(tool).name for tool in self.available_tools or ()]
         if isinstance(record, _CASES) and not fields:
             return _without_suffixes(as_case(record), names)
@@ -373,7 +373,7 @@ class DeepEvalToolCorrectnessMetric:
         for key in ("tools_called", "expected_tools"):
             if own is not None and key in read:
                 read[key] = _merge_steps(read[key], key)
-        return case_from_record(read, normalize_names=True, known_names=names)
+        return _without_suffixes(case_from_record(read), names)
 
     def _metric_of(self, case: TestCase, judge: Judge) -> ToolCorrectnessMetric:
         """Return the metric of a case, which has the judge only if there are tools to choose from.
@@ -496,15 +496,28 @@ def _merge_steps(value: object, key: str) -> object:
 
 
 def _without_suffixes(case: TestCase, known: Iterable[str]) -> TestCase:
-    """Return a case whose called tools have no random suffixes, with a warning for each rewrite."""
-    expected = expected_names(case.expected_tools)
-    names = {*known, *expected, *(tool.name for tool in case.available_tools or ())}
+    """Return a case whose called and expected tools have no random suffixes, with a warning for each rewrite."""
+    tools = {*known, *(tool.name for tool in case.available_tools or ())}
+    stated = case.expected_tools if isinstance(case.expected_tools, list) else []
+    expected = [_renamed(call, tools) for call in stated]
+    names = {*tools, *expected_names(expected if stated else case.expected_tools)}
     calls, rewrites = strip_suffixes(case.tools_called or (), names)
+    called = [_renamed(call, names) for call in calls]
+    pairs = zip([*calls, *stated], [*called, *expected], strict=True)
+    rewrites |= Counter((before.name, after.name) for before, after in pairs if before.name != after.name)
     if not rewrites:
         return case
-    run = case.run or Run(calls=calls)
-    notes = [*run.warnings, *describe_rewrites(rewrites), *suffix_warnings(rewrites, expected)]
-    return case.model_copy(update={"tools_called": calls, "run": run.model_copy(update={"warnings": notes})})
+    run = case.run or Run(calls=called)
+    notes = [*run.warnings, *describe_rewrites(rewrites)]
+    changes: dict[str, Any] = {"run": run.model_copy(update={"warnings": notes})}
+    changes |= {"tools_called": called} if case.tools_called is not None else {}
+    return case.model_copy(update=changes | ({"expected_tools": expected} if stated else {}))
+
+
+def _renamed(call: ToolCall, known: Collection[str]) -> ToolCall:
+    """Return a call without the suffix of its name, unless that is a tool's."""
+    name = call.name if call.name in known else ToolCallParser().normalize_tool_name(call.name)
+    return call if name == call.name else call.model_copy(update={"name": name})
 
 
 def _step(call: ToolCall, call_id: str | None) -> JsonObject:
