@@ -139,7 +139,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(hookwrapper=True)  # as below
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, None, None]:
     """Record the test for `assert_test(golden=...)` of DeepEval's form, if its module imports DeepEval's names."""
     traces = sys.modules.get("toolgrade.compat.deepeval._traces")
     module = getattr(item, "module", None)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 import warnings
+from decimal import Decimal
+from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import toolgrade
 from judging import RuleJudge
-from toolgrade import MissingFieldError, NotMeasuredError
-from toolgrade.compat.deepeval import evaluate
+from toolgrade import MetricAssertionError, MissingFieldError, NotMeasuredError
+from toolgrade.compat.deepeval import assert_test, evaluate, from_deepeval
 from toolgrade.compat.deepeval.dataset import EvaluationDataset, Golden
 from toolgrade.compat.deepeval.evaluate import DisplayConfig, ErrorConfig
 from toolgrade.compat.deepeval.metrics import (
@@ -30,7 +35,7 @@ from toolgrade.compat.deepeval.test_case import (
     ToolCallParams,
     Turn,
 )
-from toolgrade.compat.deepeval.tracing import observe
+from toolgrade.compat.deepeval.tracing import observe, update_current_span, update_current_trace
 from toolgrade.errors import ConfigurationError, ToolgradeWarning
 
 QUIET = DisplayConfig(show_indicator=False, print_results=False)
@@ -239,6 +244,7 @@ def test_a_metric_that_sets_no_score_has_none() -> None:
 
     class Forgetful(BaseMetric):
         __name__ = "Forgetful"
+        threshold = 0.5
 
         def measure(self, test_case: LLMTestCase) -> None:
             if test_case.input == "first":
@@ -348,3 +354,234 @@ def test_every_run_of_a_golden_is_measured() -> None:
     assert dataset.result is not None
     assert [result.success for result in dataset.result.test_results] == [True, True]
     assert dataset.result.cases[0].case.tools_called[0].arguments == {"key": "Hi", "limit": 5}
+
+
+def test_each_golden_has_its_own_runs() -> None:
+    """Of two goldens in one test of pytest, each is measured by the functions that ran since the one before."""
+
+    @observe
+    def agent(question: str, calls: int) -> list[str]:
+        return [look_up(question) for _ in range(calls)]
+
+    golden = Golden(input="Hi", expected_tools=[ToolCall(name="look_up")])
+    agent("Hi", 1)
+    assert_test(golden=golden, metrics=[ToolCorrectnessMetric()])
+    agent("Bye", 0)
+    with pytest.raises(MetricAssertionError, match="score: 0"):
+        assert_test(golden=golden, metrics=[ToolCorrectnessMetric()])
+
+
+def test_forms_of_a_file(tmp_path: Path) -> None:
+    """The method says the form, whatever the end of the name; lists in one text have the delimiter of the call."""
+    csv = tmp_path / "goldens.txt"
+    csv.write_text('question,context\n"Hi, you",a;b\n', encoding="utf-8")
+    dataset = EvaluationDataset()
+    dataset.add_goldens_from_csv_file(csv, input_col_name="question", context_col_delimiter=";")
+    lines = tmp_path / "lines.txt"
+    lines.write_text('{"input": "Hi", "context": "a|b"}\n\n', encoding="utf-8")
+    dataset.add_goldens_from_jsonl_file(lines)
+    assert [(golden.input, golden.context) for golden in dataset.goldens] == [
+        ("Hi, you", ["a", "b"]),
+        ("Hi", ["a", "b"]),
+    ]
+
+
+# What must not pass
+
+
+class Always(BaseMetric):
+    """A metric that every case passes."""
+
+    threshold = 0.5
+    __name__ = "Always"
+
+    def measure(self, test_case: LLMTestCase) -> float:
+        """Return 1."""
+        self.score = 1.0 if test_case else None
+        return 1.0
+
+
+def test_cases_do_not_share_what_a_metric_collects() -> None:
+    """A list that a metric fills is empty for each case."""
+
+    class Collecting(Always):
+        def __init__(self) -> None:
+            self.seen: list[str] = []
+
+        def measure(self, test_case: LLMTestCase) -> float:
+            self.seen.append(str(test_case.input))
+            self.score = 1 / len(self.seen)
+            return self.score
+
+    result = evaluate([LLMTestCase(input=name) for name in "abc"], [Collecting()], display_config=QUIET)
+    assert [one.metrics_data[0].score for one in result.test_results] == [1, 1, 1]
+
+
+@observe(type="tool")
+def look_up(key: str) -> str:
+    """Return the key."""
+    return key
+
+
+def iterated(app: Any, **options: Any) -> EvaluationDataset:
+    """Return a dataset whose only golden an app has answered."""
+    dataset = EvaluationDataset([Golden(input="Hi", expected_tools=[ToolCall(name="look_up")])])
+    for golden in dataset.evals_iterator(display_config=QUIET, **options):
+        answer = app(golden.input)
+        if asyncio.iscoroutine(answer):
+            dataset.evaluate(answer)
+    return dataset
+
+
+def test_component_without_expectations_fails() -> None:
+    """A metric of a component that lacks what it needs is not skipped beside one that passes."""
+
+    @observe(metrics=[ToolCorrectnessMetric(), Always()])
+    def component(question: str) -> str:
+        return look_up(question)
+
+    @observe
+    def agent(question: str) -> str:
+        return component(question)
+
+    dataset = iterated(agent)
+    assert dataset.result is not None
+    [result] = dataset.result.test_results
+    assert (result.success, dataset.result.report.passed) == (False, False)
+    assert [(data.name, data.score) for data in result.metrics_data] == [("Tool Correctness", None), ("Always", 1)]
+
+
+def test_error_beside_an_observed_function_counts() -> None:
+    """What the task of an answer raises outside of the observed function is not lost."""
+
+    @observe
+    async def agent(question: str) -> str:
+        return look_up(question)
+
+    async def answer(question: str) -> None:
+        assert await agent(question) == "something else"
+
+    with pytest.raises(NotMeasuredError, match="the answer raised AssertionError"):
+        iterated(answer, metrics=[ToolCorrectnessMetric()])
+
+
+def test_run_that_has_not_ended_fails() -> None:
+    """A generator that nobody reads to its end has not answered."""
+
+    @observe
+    def agent(question: str) -> Any:
+        yield look_up(question)
+        raise ValueError(question)
+
+    dataset = iterated(lambda question: [next(agent(question))], metrics=[ToolCorrectnessMetric()])
+    assert dataset.result is not None
+    assert not dataset.result.test_results[0].success
+    assert dataset.result.cases[0].outcome == "agent_error"
+
+
+@pytest.mark.parametrize("update", [update_current_span, update_current_trace])
+def test_metrics_set_while_a_function_runs(update: Any) -> None:
+    """They measure the run, and of a component what it did since."""
+
+    @observe
+    def inner(question: str) -> str:
+        update(metrics=[ToolCorrectnessMetric()], expected_tools=[ToolCall(name="other")])
+        return look_up(question)
+
+    @observe
+    def agent(question: str) -> str:
+        return inner(question)
+
+    dataset = iterated(agent, metrics=[Always()])
+    assert dataset.result is not None
+    scores = [data.score for result in dataset.result.test_results for data in result.metrics_data]
+    assert sorted(scores) == [0, 1]
+    assert not dataset.result.report.passed
+
+
+def test_verdicts_of_two_with_one_label() -> None:
+    """Of two metrics of one name, each has its own threshold; one without a threshold fails nothing."""
+    metrics = [ToolCorrectnessMetric(threshold=0.9), ToolCorrectnessMetric(threshold=None)]
+    case = LLMTestCase(input="Hi", tools_called=[], expected_tools=SEARCH)
+    data = evaluate([case], metrics, display_config=QUIET).test_results[0].metrics_data
+    assert [(one.name, one.threshold, one.success) for one in data] == [
+        ("Tool Correctness", 0.9, False),
+        ("Tool Correctness", None, None),
+    ]
+    with pytest.raises(
+        MetricAssertionError, match=r"^Tool Correctness \(score: 0.0, threshold: 0.9\): 1 call expected"
+    ):
+        assert_test(case, metrics)
+
+
+def test_a_subclass_may_change_the_score() -> None:
+    """What a subclass of a metric of this package makes of the score counts, in evaluate as in measure."""
+
+    class Halved(ToolCorrectnessMetric):
+        def measure(self, test_case: Any, *_: Any, **__: Any) -> Any:
+            super().measure(test_case)
+            self.score, self.reason = (self.score or 0) / 2, "halved"
+            return self.score
+
+    result = evaluate([shoes()], [Halved(threshold=0.7)], display_config=QUIET)
+    data = result.test_results[0].metrics_data[0]
+    assert (data.score, data.success, data.reason) == (0.5, False, "halved")
+
+
+@pytest.mark.parametrize("score", [0.75, Decimal("0.75"), Fraction(3, 4), True])
+def test_scores_of_any_number(score: Any) -> None:
+    """What is a number is a score; with `async_mode=False` a metric that can only wait is waited for."""
+
+    class Waiting(BaseMetric):
+        __name__ = "Waiting"
+        threshold = 0.5
+        async_mode = False
+
+        async def a_measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> Any:
+            self.score = score if test_case else None
+            return score
+
+    result = evaluate([shoes()], [Waiting()], display_config=QUIET)
+    assert result.test_results[0].metrics_data[0].score == float(score)
+
+
+def test_metrics_in_the_evaluate_of_toolgrade() -> None:
+    """Ready metrics are taken as they are; for others the error says how to wrap them."""
+    case = LLMTestCase(input="Hi", tools_called=[], expected_tools=SEARCH)
+    assert toolgrade.evaluate([case], [ToolCorrectnessMetric()]).summaries[0].mean == 0
+    with pytest.raises(ConfigurationError, match=r"wrap it: toolgrade.compat.deepeval.from_deepeval\(metric\)"):
+        toolgrade.evaluate([case], [Always()])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        (lambda: evaluate([{}], [Always()]), ConfigurationError, "a test case must be an LLMTestCase .* got dict"),
+        (lambda: evaluate(shoes(), [Always()]), ConfigurationError, "must be a list of test cases, got LLMTestCase"),
+        (lambda: evaluate([shoes()], Always()), ConfigurationError, "metrics must be a list"),  # type: ignore[arg-type]
+        (
+            lambda: evaluate([shoes()], [Always()], display_confg=QUIET),
+            TypeError,
+            "unexpected argument 'display_confg'",
+        ),
+        (lambda: ToolCorrectnessMetric(strict_mode="False"), ConfigurationError, "strict_mode must be True or False"),  # type: ignore[arg-type]
+        (lambda: from_deepeval("text"), ConfigurationError, "must be a metric, a test case"),
+        (
+            lambda: EvaluationDataset().add_goldens_from_json_file("none.json", expected_tool_key_name="x"),
+            ConfigurationError,
+            "unknown name 'expected_tool_key_name'",
+        ),
+    ],
+)
+def test_wrong_use_is_named(wrong: Any, error: type[Exception], message: str) -> None:
+    """The message has the culprit."""
+    with pytest.raises(error, match=message):
+        wrong()
+
+
+def test_score_can_be_copied() -> None:
+    """`measure` returns a number that copies and pickles with its result."""
+    score = ToolCorrectnessMetric().measure(shoes())
+    for copied in (copy.deepcopy(score), pickle.loads(pickle.dumps(score))):  # noqa: S301 - of this test
+        assert copied == 1
+        assert copied.result.score == 1

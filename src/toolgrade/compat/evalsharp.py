@@ -224,9 +224,9 @@ class Evaluator(_Evaluator[T]):
                 metrics[index] = replace(metric, judge=judge)
         return listed, metrics
 
-    FromData = classmethod(_csharp(from_data.__func__))  # type: ignore[attr-defined] # of a classmethod
-    AddToolCorrectness = _csharp(add_tool_correctness)
-    AddToolCorrectnessExactMatch = _csharp(_Evaluator.add_tool_correctness_exact_match)
+    FromData: ClassVar[Callable[..., Any]] = classmethod(_csharp(from_data.__func__))  # type: ignore[attr-defined, assignment] # of a classmethod
+    AddToolCorrectness: ClassVar[Callable[..., Any]] = _csharp(add_tool_correctness)
+    AddToolCorrectnessExactMatch: ClassVar[Callable[..., Any]] = _csharp(_Evaluator.add_tool_correctness_exact_match)
     RunAsync = run_async
 
 

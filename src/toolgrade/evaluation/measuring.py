@@ -46,7 +46,10 @@ def checked_metrics(metrics: object, method: str = "measure") -> list[MetricLike
             raise ConfigurationError(f"{metric!r} is a class, not a metric; did you mean {metric.__name__}()?")
         missing = [name for name in ("label", "threshold", method) if not hasattr(metric, name)]
         if missing:
-            raise ConfigurationError(f"{metric!r} is not a metric: missing attribute(s) {', '.join(missing)}")
+            wrap = (
+                "; wrap it: toolgrade.compat.deepeval.from_deepeval(metric)" if hasattr(metric, "is_successful") else ""
+            )
+            raise ConfigurationError(f"{metric!r} is not a metric: missing attribute(s) {', '.join(missing)}{wrap}")
     return listed
 
 
@@ -97,7 +100,8 @@ def is_batched(metric: MetricLike) -> bool:
 
 
 def checked_result(value: object) -> MetricResult:
-    """Return the result of a metric, which may be a user's, if it is valid."""
+    """Return the result of a metric, which may be a user's, if it is valid; a score may have it as `result`."""
+    value = getattr(value, "result", value)
     if not isinstance(value, MetricResult):
         raise ConfigurationError(f"a metric must return a MetricResult, got {type(value).__name__} {value!r:.60}")
     is_scored = value.status is ResultStatus.SCORED

@@ -3,20 +3,51 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from typing import Any, Final
 
 from toolgrade import calls as core_calls
 from toolgrade import cases as core
 from toolgrade._internal.lazy_imports import import_extra
 from toolgrade._internal.model import Model, drop_none, set_fields
-from toolgrade.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase, MLLMTestCase, ToolCall, Turn
+from toolgrade.compat.deepeval._goldens import Golden
+from toolgrade.compat.deepeval.test_case import (
+    ConversationalTestCase,
+    LLMTestCase,
+    MLLMTestCase,
+    ToolCall,
+    Turn,
+    measured_case,
+)
 from toolgrade.errors import ConfigurationError, InvalidDataError
 
-_ORIGINAL: Final = "toolgrade"
+_ORIGINAL: Final = "toolgrade.case"
 """Key in the metadata of a case of DeepEval: the case of toolgrade that it was made of, as JSON values."""
 
 _CALL_FIELDS = ("name", "description", "reasoning", "input_parameters", "output")
 _TEXTS = ("input", "actual_output", "expected_output")
+
+
+def is_of_deepeval(value: object) -> bool:
+    """Return whether something is an object of a class of DeepEval, or of one that a suite based on it."""
+    return any(one.__module__.partition(".")[0] == "deepeval" for one in type(value).mro())
+
+
+def own_case_of(case: object) -> core.AnyCase:
+    """Return any case as toolgrade's own, a copy if it may change: of toolgrade, of this package or of DeepEval.
+
+    Raises:
+        ConfigurationError: It is not a case.
+    """
+    own = converted(case)
+    if not isinstance(own, core.AnyCase):
+        raise ConfigurationError(f"a test case must be an LLMTestCase or a conversation, got {type(case).__name__}")
+    return own
+
+
+def converted(case: object) -> Any:  # noqa: ANN401 - as `own_case_of`
+    """Do what `own_case_of` does, but return what is not a case as it is."""
+    return measured_case(from_case(case) if is_of_deepeval(case) else case)
 
 
 def to_case(value: Model) -> Any:  # noqa: ANN401 - of deepeval
@@ -32,16 +63,22 @@ def from_case(value: Any) -> Any:  # noqa: ANN401 - of deepeval
     """Return toolgrade's form of a case, a conversation or a call of DeepEval."""
     if isinstance(value, Model):
         return value
+    if not is_of_deepeval(value) or not hasattr(value, "model_fields_set"):
+        text = "must be a metric, a test case, a golden or a call of DeepEval"
+        raise ConfigurationError(f"the value of from_deepeval {text}, got {type(value).__name__}")
     if not hasattr(value, "tools_called") and not hasattr(value, "turns"):
         return _call_of(value)
-    kind = ConversationalTestCase if hasattr(value, "turns") else LLMTestCase
+    kind: type[Model] = ConversationalTestCase if hasattr(value, "turns") else LLMTestCase
+    kind = Golden if type(value).__name__ == "Golden" else kind
     fields = _fields_of(value)
-    original = (fields.get("metadata") or {}).pop(_ORIGINAL, None)
-    if original is not None:
+    original = (fields.get("metadata") or {}).get(_ORIGINAL)
+    if isinstance(original, dict):
         is_multimodal = any(isinstance(original.get(name), list) for name in _TEXTS)
-        case = (MLLMTestCase if is_multimodal else kind).model_validate(original)
-        if _fields_of(to_case(case)) == _fields_of(value):
-            return case
+        with suppress(InvalidDataError):  # else it is the user's own
+            case = (MLLMTestCase if is_multimodal else kind).model_validate(original)
+            if _fields_of(to_case(case)) == _fields_of(value):
+                return case
+            del fields["metadata"][_ORIGINAL]
     if not fields.get("metadata"):
         fields.pop("metadata", None)
     if "turns" in fields:
@@ -55,8 +92,9 @@ def _theirs(name: str) -> Any:  # noqa: ANN401 - a class of deepeval, which may 
 
 def _to_call(call: core_calls.ToolCall) -> Any:  # noqa: ANN401 - of deepeval
     fields = {name: getattr(call, name) for name in _CALL_FIELDS if name in call.model_fields_set}
-    kind = _theirs("ToolCallType").MCP if call.type is core_calls.ToolCallType.MCP else None
-    return _theirs("ToolCall")(**fields, **drop_none({"type": kind}))
+    types = _theirs("ToolCallType")
+    kind = types.MCP if call.type is core_calls.ToolCallType.MCP else types.FUNCTION
+    return _theirs("ToolCall")(**fields, **({} if call.type is None else {"type": kind}))
 
 
 def _to_case(case: core.AnyCase) -> Any:  # noqa: ANN401 - of deepeval

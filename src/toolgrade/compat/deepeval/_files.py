@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolgrade._internal.model import Model, drop_none
-from toolgrade.errors import DataFileError, InvalidDataError
+from toolgrade.errors import ConfigurationError, DataFileError, InvalidDataError
 
 _LISTS = ("context", "retrieval_context")
 _OF_JSON = ("tools_called", "expected_tools", "turns", "additional_metadata", "custom_column_key_values")
@@ -20,25 +20,39 @@ _KEYS = (
 
 
 def read_file(
-    path: str, names: Mapping[str, Any], conversation: type[Model], mark: str, single: type[Model]
+    path: str,
+    columns: Sequence[str],
+    names: Mapping[str, Any],
+    conversation: type[Model],
+    mark: str,
+    single: type[Model],
+    *,
+    is_csv: bool = False,
 ) -> list[Model]:
     """Return the objects of a file: of the class `conversation` if they have the key `mark`, else of `single`.
 
-    `names` has other names of keys (`input_key_name`) or columns (`input_col_name`), delimiters and the encoding.
+    `columns` and `names` are those of `EvaluationDataset.add_goldens_from_json_file`.
 
     Raises:
+        ConfigurationError: A name is unknown.
         DataFileError: The file holds something else; the message has the place.
         OSError: The file cannot be read.
     """
+    ends = ("key_name", "col_name", "col_delimiter")
+    for name in names.keys() - {"encoding_type", *(f"{key}_{end}" for key in (*_KEYS, "persona") for end in ends)}:
+        raise ConfigurationError(f"unknown name {name!r}; it must be such as 'input_key_name' or 'input_col_name'")
     keys = {key: names.get(f"{key}_key_name") or names.get(f"{key}_col_name") or key for key in _KEYS}
+    keys |= dict(zip(("input", "actual_output", "expected_output"), columns, strict=False))
     text = Path(path).read_text(encoding=names.get("encoding_type", "utf-8"))
-    objects = _rows(text, keys, names) if path.endswith(".csv") else _values(text)
     made: list[Model] = []
     place = path
     try:
-        for number, value in objects:
+        for number, value in _rows(text, keys) if is_csv else _values(text):
             place = f"{path}:{number}"
             fields = drop_none({key: value.get(name) for key, name in keys.items()})
+            for key in _LISTS:
+                if isinstance(fields.get(key), str):
+                    fields[key] = fields[key].split(names.get(f"{key}_col_delimiter", "|"))
             made.append((conversation if fields.get(mark) else single)(**fields))
     except (InvalidDataError, ValueError, AttributeError) as error:
         raise DataFileError.of(f"{place}: cannot be read: {error}") from None
@@ -58,16 +72,11 @@ def _values(text: str) -> Iterator[tuple[int, Any]]:
                 raise InvalidDataError(f"line {number} is not JSON: {error}") from None
 
 
-def _rows(text: str, keys: Mapping[str, str], names: Mapping[str, Any]) -> Iterator[tuple[int, Any]]:
+def _rows(text: str, keys: Mapping[str, str]) -> Iterator[tuple[int, Any]]:
+    """Yield the rows of a CSV file without their empty cells, with their numbers."""
+    of_json = [keys[key] for key in _OF_JSON]
     for number, row in enumerate(csv.DictReader(text.splitlines(keepends=True)), start=2):
-        fields: dict[str, Any] = {name: cell for name, cell in row.items() if cell}
-        for key in _LISTS:
-            if keys[key] in fields:
-                fields[keys[key]] = fields[keys[key]].split(names.get(f"{key}_col_delimiter", "|"))
-        yield (
-            number,
-            {name: json.loads(cell) if name in map(keys.get, _OF_JSON) else cell for name, cell in fields.items()},
-        )
+        yield number, {name: json.loads(cell) if name in of_json else cell for name, cell in row.items() if cell}
 
 
 def write_file(path: Path, values: Sequence[Model]) -> None:

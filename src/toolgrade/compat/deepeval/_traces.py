@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import ClassVar
 
+from toolgrade._internal.text import error_text
 from toolgrade.capture.observation.spans import ObserveRecorder
 from toolgrade.cases import LLMTestCase, Run, RunStatus
 from toolgrade.dataset import Golden
-from toolgrade.errors import ConfigurationError, NothingRecordedError
+from toolgrade.errors import ConfigurationError, NothingRecordedError, NotMeasuredError
 from toolgrade.evaluation.session import ObservedApp, Pending, component_cases, expectations_of
 from toolgrade.metrics import MetricLike
 
@@ -17,9 +18,10 @@ from toolgrade.metrics import MetricLike
 class RecordedApp(ObservedApp):
     """The answers to goldens that were recorded before, with a recorder for each golden."""
 
-    def __init__(self, recorders: Sequence[ObserveRecorder]) -> None:
-        """Store the recorders."""
+    def __init__(self, recorders: Sequence[ObserveRecorder], errors: Mapping[int, BaseException] | None = None) -> None:
+        """Store the recorders, and what was raised around the answers, by the position of the golden."""
         self._of_goldens = recorders
+        self._errors = errors or {}
 
     async def ask(
         self,
@@ -38,12 +40,12 @@ class RecordedApp(ObservedApp):
             text = "no observed function was called for this golden; decorate the function that answers with @observe"
             case = LLMTestCase(**expected | own)
             return [Pending(case, metrics, error=NothingRecordedError(text)), *components]
-        if components and not metrics and all(_ended_well(case.run) for case in cases):
+        if components and not metrics and place not in self._errors and all(_ended_well(case.run) for case in cases):
             return components
-        return [
-            *(Pending(case, metrics, no_golden="neither its golden nor its trace states it") for case in cases),
-            *components,
-        ]
+        raised = self._errors.get(place)
+        error = None if raised is None else NotMeasuredError(f"the answer raised {error_text(raised)}")
+        no_golden = "neither its golden nor its trace states it"
+        return [*(Pending(case, metrics, error=error, no_golden=no_golden) for case in cases), *components]
 
 
 def _ended_well(run: Run | None) -> bool:
@@ -84,3 +86,9 @@ def traced_app() -> RecordedApp:
         remedy = "call it in a test of pytest, or pass a test_case or observed_callback"
         raise ConfigurationError(f"assert_test(golden=...) needs the calls that a test recorded; {remedy}")
     return RecordedApp([recorder])
+
+
+def forget_runs() -> None:
+    """Forget the runs of the current test: they were measured."""
+    if _Traces.recorder is not None:
+        _Traces.recorder.pop()

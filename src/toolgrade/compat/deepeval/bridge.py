@@ -8,12 +8,11 @@ from typing import Any
 from toolgrade._internal.lazy_imports import import_extra
 from toolgrade._internal.model import Model
 from toolgrade._internal.text import error_text
-from toolgrade.compat.deepeval._conversion import from_case, to_case
+from toolgrade.compat.deepeval._conversion import from_case, own_case_of, to_case
 from toolgrade.compat.deepeval.metrics import ToolgradeMetric, as_metric
-from toolgrade.compat.deepeval.test_case import measured_case
 from toolgrade.errors import MissingFieldError, NotMeasuredError
 from toolgrade.metrics import MetricLike
-from toolgrade.result import MetricResult, ResultStatus
+from toolgrade.result import TOLERANCE, MetricResult, ResultStatus
 
 
 def from_deepeval(value: Any) -> Any:  # noqa: ANN401 - by what it is given
@@ -74,7 +73,16 @@ def to_deepeval(value: Any, *, conversational: bool | None = None) -> Any:  # no
     if conversational is None:
         measured = value.as_metric() if isinstance(value, ToolgradeMetric) else value
         conversational = getattr(measured, "measures_conversations", False)
-    return _metric_class("BaseConversationalMetric" if conversational else "BaseMetric")(metric)
+    return _metric_class("BaseConversationalMetric" if conversational else "BaseMetric")(metric, value.threshold)
+
+
+def _verdict(result: MetricResult, threshold: float | None) -> bool | None:
+    """Return whether a result passes at a threshold, which may have been set anew; `None` without one."""
+    if threshold is None:
+        return None
+    if result.score is None or threshold == result.threshold:
+        return bool(result.passed)
+    return result.score >= threshold - TOLERANCE
 
 
 @cache
@@ -90,29 +98,30 @@ def _metric_class(base: str) -> type[Any]:
     class Metric(getattr(metrics, base)):  # type: ignore[misc]  # their package may be missing
         """One metric of toolgrade; DeepEval makes a copy of it for each case."""
 
-        def __init__(self, toolgrade_metric: MetricLike) -> None:
+        def __init__(self, toolgrade_metric: MetricLike, threshold: float | None = None) -> None:
             self.toolgrade_metric = toolgrade_metric
-            self.threshold = toolgrade_metric.threshold
+            self.threshold = threshold
             self.async_mode, self.include_reason, self.verbose_mode = True, True, False
             self.evaluation_model = getattr(getattr(toolgrade_metric, "judge", None), "name", None)
 
         def measure(self, test_case: object, *_: object, **__: object) -> float | None:
             try:
-                return self._take(self.toolgrade_metric.measure(measured_case(from_deepeval(test_case))))
+                return self._take(self.toolgrade_metric.measure(own_case_of(test_case)))
             except Exception as error:
                 raise self._failed(error) from error
 
         async def a_measure(self, test_case: object, *_: object, **__: object) -> float | None:
             try:
-                return self._take(await self.toolgrade_metric.a_measure(measured_case(from_deepeval(test_case))))
+                return self._take(await self.toolgrade_metric.a_measure(own_case_of(test_case)))
             except Exception as error:
                 raise self._failed(error) from error
 
-        def is_successful(self) -> bool:
-            return bool(self.success)
+        def is_successful(self) -> bool | None:
+            return self.success
 
         def _take(self, result: MetricResult) -> float | None:
-            self.score, self.reason, self.success = result.score, result.reason, bool(result.passed)
+            self.score, self.reason = result.score, result.reason
+            self.success = _verdict(result, self.threshold)
             self.evaluation_cost, self.skipped = result.cost, result.status is ResultStatus.SKIPPED
             if result.status is ResultStatus.ERRORED:
                 raise NotMeasuredError(result.error or "it could not be measured")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime, timezone
@@ -73,7 +73,8 @@ class EvaluationDataset:
         self.goldens: list[Any] = list(goldens)
         self.test_cases: list[Any] = list(test_cases)
         self.result: EvaluationResult | None = None
-        self._tasks: list[Any] = []
+        self._tasks: list[tuple[int, Any]] = []
+        self._place = 0
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the test cases."""
@@ -101,7 +102,7 @@ class EvaluationDataset:
         if isinstance(task, list | tuple):
             return evaluate_cases(self, task, **options)
         # Now, so that its calls belong to the current golden.
-        self._tasks.append(asyncio.create_task(task) if asyncio.iscoroutine(task) else task)
+        self._tasks.append((self._place, asyncio.create_task(task) if asyncio.iscoroutine(task) else task))
         return None
 
     def evals_iterator(
@@ -136,8 +137,9 @@ class EvaluationDataset:
         _absent.warn_of({"hyperparameters": hyperparameters}, "evals_iterator")
         suite = Suite(async_config, display_config, cache_config, error_config, identifier)
         self._tasks, recorders = [], []
-        with _tasks_without_loop(self._tasks, (async_config or AsyncConfig()).max_concurrent):
-            for golden in self.goldens:
+        with _tasks_without_loop(self._tasks, lambda: self._place, (async_config or AsyncConfig()).max_concurrent):
+            for place, golden in enumerate(self.goldens):
+                self._place = place
                 recorder = ObserveRecorder()
                 recorders.append(recorder)
                 previous = _current.get()
@@ -147,32 +149,46 @@ class EvaluationDataset:
                         yield golden
                 finally:
                     _current.set(previous)
+        app = RecordedApp(recorders, dict(_errors_of(self._tasks)))
         goldens = [as_golden(golden) for golden in self.goldens]
-        self.result = suite.evaluate(metrics, goldens=goldens, observed_callback=RecordedApp(recorders))
+        self.result = suite.evaluate(metrics, goldens=goldens, observed_callback=app)
         return self.result
 
-    def add_goldens_from_json_file(self, file_path: str, **names: Any) -> None:  # noqa: ANN401 - names of keys
-        """Add the goldens of a file: a JSON array, JSON Lines, or CSV, by the end of its name.
-
-        In CSV, cells of calls, turns and metadata hold JSON, and those of contexts are divided by `|`, or by
-        `context_col_delimiter` and the like.
+    def add_goldens_from_json_file(self, file_path: Any, *columns: str, **names: Any) -> None:  # noqa: ANN401 - a path
+        """Add the goldens of a file: a JSON array or JSON Lines.
 
         Args:
             file_path: The file.
-            names: Other names of keys or columns, such as `input_key_name="question"`; and `encoding_type`.
+            columns: Other names of `input`, `actual_output` and `expected_output`, in this order.
+            names: Other names of keys or columns, such as `input_key_name="question"`, the delimiters of contexts in
+                one text, `"|"` by default, such as `context_col_delimiter=";"`, and `encoding_type`.
 
         Raises:
+            ConfigurationError: A name is not one of these.
             DataFileError: It cannot be read; the message has the place.
         """
-        self.goldens += read_file(file_path, names, ConversationalGolden, "scenario", Golden)
+        self.goldens += read_file(str(file_path), columns, names, ConversationalGolden, "scenario", Golden)
 
-    add_goldens_from_jsonl_file = add_goldens_from_csv_file = add_goldens_from_json_file
+    add_goldens_from_jsonl_file = add_goldens_from_json_file
 
-    def add_test_cases_from_json_file(self, file_path: str, **names: Any) -> None:  # noqa: ANN401 - names of keys
+    def add_goldens_from_csv_file(self, file_path: Any, *columns: str, **names: Any) -> None:  # noqa: ANN401 - a path
+        """Add the goldens of a CSV file, whose cells of calls, turns and metadata hold JSON."""
+        kinds = (ConversationalGolden, "scenario", Golden)
+        self.goldens += read_file(str(file_path), columns, names, *kinds, is_csv=True)
+
+    def add_test_cases_from_json_file(
+        self,
+        file_path: Any,  # noqa: ANN401 - a path
+        *columns: str,
+        **names: Any,  # noqa: ANN401 - texts
+    ) -> None:
         """Add the test cases of a file, as `add_goldens_from_json_file`."""
-        self.test_cases += read_file(file_path, names, ConversationalTestCase, "turns", LLMTestCase)
+        self.test_cases += read_file(str(file_path), columns, names, ConversationalTestCase, "turns", LLMTestCase)
 
-    add_test_cases_from_csv_file = add_test_cases_from_json_file
+    def add_test_cases_from_csv_file(self, file_path: Any, *columns: str, **names: Any) -> None:  # noqa: ANN401 - a path
+        """Add the test cases of a file, as `add_goldens_from_csv_file`."""
+        kinds = (ConversationalTestCase, "turns", LLMTestCase)
+        self.test_cases += read_file(str(file_path), columns, names, *kinds, is_csv=True)
 
     def save_as(
         self, file_type: str, directory: str, file_name: str | None = None, include_test_cases: bool = False
@@ -213,19 +229,25 @@ _REMOTE = (
 )
 
 
+def _errors_of(tasks: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, BaseException]]:
+    """Yield what tasks raised, with the positions of their goldens."""
+    for place, task in tasks:
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if error is not None:
+            yield place, error
+
+
 @contextmanager
-def _tasks_without_loop(tasks: list[Any], limit: int) -> Generator[None, None, None]:
+def _tasks_without_loop(
+    tasks: list[tuple[int, Any]], place: Callable[[], int], limit: int
+) -> Generator[None, None, None]:
     """Let the body of a loop make tasks with `asyncio.create_task` where no event loop runs, and run them at the end.
 
     DeepEval's documented form makes tasks in a script, where asyncio has no loop for them.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        pass
-    else:
+    if _is_loop_running():
         yield
-        if not all(task.done() for task in tasks):
+        if not all(task.done() for _, task in tasks):
             raise ConfigurationError("in a running event loop, await each answer in the loop over evals_iterator")
         return
     loop, create_task = asyncio.new_event_loop(), asyncio.create_task
@@ -236,17 +258,26 @@ def _tasks_without_loop(tasks: list[Any], limit: int) -> Generator[None, None, N
             return await coroutine
 
     def create(coroutine: Any, **options: Any) -> Any:  # noqa: ANN401 - as asyncio's
+        if _is_loop_running():  # in a function that the body calls, or in another thread
+            return create_task(coroutine, **options)
         task = loop.create_task(run(coroutine), **options)
-        made.append(task)
+        tasks.append((place(), task))
         return task
 
-    made: list[Any] = []
     asyncio.create_task = create  # type: ignore[assignment]
     try:
         yield
         asyncio.create_task = create_task
-        if made:
-            loop.run_until_complete(asyncio.gather(*made, return_exceptions=True))  # the recorded runs have the errors
+        if tasks:
+            loop.run_until_complete(asyncio.gather(*(task for _, task in tasks), return_exceptions=True))
     finally:
         asyncio.create_task = create_task
         loop.close()
+
+
+def _is_loop_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -15,13 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NoReturn
 
 from toolgrade._internal.options import require, require_one_name
+from toolgrade._internal.sync_bridge import run_sync
 from toolgrade._internal.text import error_text
 from toolgrade.calls import ToolCallParams
 from toolgrade.cases import ConversationalTestCase
 from toolgrade.compat.deepeval import _absent, _rules
-from toolgrade.compat.deepeval._conversion import to_case
-from toolgrade.compat.deepeval.test_case import changeable_case, measured_case
-from toolgrade.errors import ConfigurationError, MissingFieldError, NotMeasuredError
+from toolgrade.compat.deepeval._conversion import is_of_deepeval, own_case_of, to_case
+from toolgrade.compat.deepeval.test_case import changeable_case
+from toolgrade.errors import ConfigurationError, MissingExpectationError, MissingFieldError, NotMeasuredError
 from toolgrade.judge import Judge
 from toolgrade.judge.judge import JudgeLike
 from toolgrade.metrics import MetricLike
@@ -78,7 +79,7 @@ class BaseMetric:
         1.0
     """
 
-    threshold: float | None = 0.5
+    threshold: float | None = None
     score: float | None = None
     score_breakdown: Any = None
     reason: str | None = None
@@ -133,7 +134,9 @@ class Score(float):
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - an attribute of the result
         """Return an attribute of the result."""
-        return getattr(vars(self)["result"], name)
+        if name.startswith("__") or "result" not in vars(self):  # as of a copy that is being made
+            raise AttributeError(name)
+        return getattr(self.result, name)
 
 
 class ToolgradeMetric(BaseMetric):
@@ -145,20 +148,23 @@ class ToolgradeMetric(BaseMetric):
     judge: Any = None
     """Another name of `model`; afterwards the `Judge`, `None` if no model is asked."""
     available_tools: Sequence[Any] | None = None
+    evaluation_params: Sequence[ToolCallParams | str] = ()
 
     def __post_init__(self) -> None:
         """Check the options; flags may be 0 and 1."""
         for name in {*_FLAGS, "async_mode", *_ORDER} & vars(self).keys():
-            setattr(self, name, bool(getattr(self, name)))
+            value = getattr(self, name)
+            require(value in (0, 1), f"{name} must be True or False", value)
+            setattr(self, name, bool(value))
         names = ("flaky", "system_one_model", "eval_mode", "evaluation_template")
         _absent.warn_of({name: getattr(self, name, None) for name in names}, f"a {self._name} metric")
-        self.threshold = 1.0 if self.strict_mode else self.threshold
+        self.threshold: float | None = 1.0 if self.strict_mode else self.threshold
         require_one_name("judge", self.judge, "model", self.model)
         model = self.model if self.judge is None else self.judge
         if model is None and self._is_judged():
             model = None if os.environ.get("TOOLGRADE_JUDGE_MODEL") else _DEFAULT_MODEL
         self.judge = Judge.of(model) if self._is_judged() else None
-        self.evaluation_model = self.judge and self.judge.name
+        self.evaluation_model: str | None = None if self.judge is None else self.judge.name
         self.as_metric()  # which checks the options
 
     @property
@@ -180,7 +186,10 @@ class ToolgradeMetric(BaseMetric):
         raise NotImplementedError
 
     def _options(self, *names: str) -> dict[str, Any]:
-        return {"threshold": self.threshold or 0.0, **{name: getattr(self, name) for name in (*_FLAGS, *names)}}
+        options = {name: getattr(self, name) for name in (*_FLAGS, *names)}
+        if "evaluation_params" in options:  # also those of DeepEval's own class
+            options["evaluation_params"] = [getattr(one, "value", one) for one in self.evaluation_params]
+        return {"threshold": self.threshold or 0.0, **options}
 
     def measure(self, test_case: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401, ARG002 - as DeepEval's
         """Measure one case, store the result, and return the score.
@@ -189,20 +198,22 @@ class ToolgradeMetric(BaseMetric):
             ToolgradeError: The case cannot be measured; `error` has the text, too.
         """
         try:
-            return self._keep(self.as_metric().measure(measured_case(test_case)))
+            return self._keep(self.as_metric().measure(own_case_of(test_case)))
         except Exception as error:  # noqa: BLE001 - raised again
             self._fail(error)
 
     async def a_measure(self, test_case: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401, ARG002 - as above
         """Do what `measure` does, without blocking."""
         try:
-            return self._keep(await self.as_metric().a_measure(measured_case(test_case)))
+            return self._keep(await self.as_metric().a_measure(own_case_of(test_case)))
         except Exception as error:  # noqa: BLE001 - raised again
             self._fail(error)
 
     def _keep(self, result: MetricResult) -> Score | None:
-        self.result, self.error, self.score, self.reason = result, None, result.score, result.reason
-        self.score_breakdown, self.evaluation_cost = dict(result.parts), result.cost
+        self.result, self.error, self.score = result, None, result.score
+        self.reason: str | None = result.reason
+        self.score_breakdown: Any = dict(result.parts)
+        self.evaluation_cost: float | None = result.cost
         if result.status is ResultStatus.ERRORED:
             raise NotMeasuredError(result.error or "it could not be measured")
         self.is_successful()
@@ -215,7 +226,8 @@ class ToolgradeMetric(BaseMetric):
     def _fail(self, error: Exception) -> NoReturn:
         if not isinstance(error, NotMeasuredError):
             self.result = None
-        self.error, self.score, self.success = error_text(error), None, False
+        self.error, self.score = error_text(error), None
+        self.success: bool | None = False
         raise error
 
 
@@ -396,10 +408,12 @@ class SuiteMetric:
         return float(self.metric.threshold or 0.0)
 
     def measure(self, case: Any, /) -> MetricResult:  # noqa: ANN401 - any case
-        """Measure one case."""
+        """Measure one case, also with a metric that can only wait."""
         metric = _without_result(self.metric)
         try:
             return self._result(metric, metric.measure(self._case(case)))
+        except NotImplementedError:
+            return run_sync(self.a_measure(case))
         except Exception as error:  # noqa: BLE001 - raised again unless it is a result
             return self._failure(metric, error)
 
@@ -409,7 +423,11 @@ class SuiteMetric:
         try:
             return self._result(metric, await metric.a_measure(self._case(case)))
         except NotImplementedError:
-            return await asyncio.to_thread(self.measure, case)
+            metric = _without_result(self.metric)
+            try:
+                return self._result(metric, await asyncio.to_thread(metric.measure, self._case(case)))
+            except Exception as error:  # noqa: BLE001 - as above
+                return self._failure(metric, error)
         except Exception as error:  # noqa: BLE001 - as above
             return self._failure(metric, error)
 
@@ -421,51 +439,62 @@ class SuiteMetric:
         if kinds and is_conversation is not ("BaseConversationalMetric" in kinds):
             wanted, got = ("one question", "a conversation") if is_conversation else ("conversations", "one question")
             raise ConfigurationError(f"{self.label} measures cases of {wanted}, got {got}")
-        if isinstance(self.metric, BaseMetric) or not _is_of_deepeval(self.metric):
+        if not is_of_deepeval(self.metric):
             return changeable_case(case)
         return to_case(case)
 
-    def _result(self, metric: Any, returned: object) -> MetricResult:  # noqa: ANN401 - as above
-        """Return the result in the attributes of a metric that measured."""
-        vars(self.metric).update(vars(metric))  # it keeps the result of the last case
-        if isinstance(metric, ToolgradeMetric) and metric.result is not None:
-            verdict = None if metric.result.passed is None else metric.threshold is None or bool(metric.is_successful())
-            return replace(metric.result, metric=self.label, passed=verdict)
+    def _result(self, metric: Any, returned: Any) -> MetricResult:  # noqa: ANN401 - as above
+        """Return the result in the attributes of a metric that measured; without a threshold it fails nothing."""
         score = returned if metric.score is None else metric.score
+        verdict = None if score is None else metric.is_successful()
+        for name in _RESULT & vars(metric).keys():  # the original keeps the result of the last case
+            setattr(self.metric, name, getattr(metric, name))
+        own = metric.result if isinstance(metric, ToolgradeMetric) else None
+        if isinstance(own, MetricResult):
+            if score is None:
+                return replace(own, metric=self.label)
+            passed = verdict is not False
+            return replace(own, metric=self.label, score=float(score), passed=passed, reason=metric.reason)
         fields: dict[str, Any] = {"metric": self.label, "threshold": self.threshold, "reason": metric.reason}
         if getattr(metric, "skipped", False) and score is None:
             return MetricResult(status=ResultStatus.SKIPPED, **fields)
-        if metric.error is not None or not isinstance(score, int | float):
+        if metric.error is not None or score is None or isinstance(score, str):
             problem = metric.error or f"it returned {type(score).__name__} and set no score"
             raise NotMeasuredError(f"{self.label} did not measure: {problem}")
-        passed = metric.threshold is None or bool(metric.is_successful())
         model = getattr(metric, "evaluation_model", None)
         fields |= {"cost": getattr(metric, "evaluation_cost", None), "judge": {"model": model} if model else None}
-        return MetricResult(status=ResultStatus.SCORED, score=float(score), passed=passed, **fields)
+        return MetricResult(status=ResultStatus.SCORED, score=float(score), passed=verdict is not False, **fields)
 
     def _failure(self, metric: Any, error: Exception) -> MetricResult:  # noqa: ANN401 - as above
         """Return the result of a case that was not measured, or raise the error again, and remember it."""
-        if self.skips and isinstance(error, MissingFieldError):
+        is_missing = isinstance(error, MissingFieldError) or type(error).__name__ == "MissingTestCaseParamsError"
+        if self.skips and is_missing:
             reason, status = f"Skipped: {error}", ResultStatus.SKIPPED
             return MetricResult(metric=self.label, status=status, threshold=self.threshold, reason=reason)
         self.first_error = self.first_error or error
         result = getattr(metric, "result", None)
         if isinstance(result, MetricResult) and result.status is ResultStatus.ERRORED:
             return replace(result, metric=self.label)
-        raise error
+        # A case that does not state what is compared is no case to skip, as it is for toolgrade's own metrics.
+        raise MissingFieldError(str(error)) if isinstance(error, MissingExpectationError) else error
+
+
+_RESULT = {"score", "score_breakdown", "reason", "success", "error", "evaluation_cost", "result"}
 
 
 def _without_result(metric: Any) -> Any:  # noqa: ANN401 - a metric of any kind
-    """Return a copy of a metric without the result of an earlier case, which must not pass for that of this one."""
+    """Return a copy of a metric without the result of an earlier case, which must not pass for that of this one.
+
+    Lists and the like are copied, too, so that cases do not share what a metric collects; its model is the same.
+    """
     fresh = copy.copy(metric)
-    for name in ("score", "reason", "success", "error", "result"):
+    for name, value in vars(metric).items():
+        if type(value) in (list, dict, set):
+            setattr(fresh, name, copy.copy(value))
+    for name in _RESULT:
         with suppress(AttributeError):  # a property of a suite's metric
             setattr(fresh, name, None)
     return fresh
-
-
-def _is_of_deepeval(metric: object) -> bool:
-    return any(one.__module__.startswith("deepeval.") for one in type(metric).mro())
 
 
 def as_metric(metric: Any, *, waits: bool = True, skips: bool = False) -> MetricLike:  # noqa: ANN401 - of any kind
@@ -476,8 +505,8 @@ def as_metric(metric: Any, *, waits: bool = True, skips: bool = False) -> Metric
     Raises:
         ConfigurationError: It is not a metric.
     """
-    is_own = not isinstance(metric, BaseMetric) and hasattr(metric, "label") and hasattr(metric, "threshold")
-    if is_own or isinstance(metric, type):
+    is_theirs = isinstance(metric, BaseMetric) or is_of_deepeval(metric)
+    if (not is_theirs and hasattr(metric, "label") and hasattr(metric, "threshold")) or isinstance(metric, type):
         return metric  # type: ignore[no-any-return] # which `evaluate` checks
     is_metric = all(hasattr(metric, name) for name in ("measure", "is_successful"))
     require(is_metric, "metrics must be metrics of toolgrade or of DeepEval", metric)
@@ -489,7 +518,7 @@ _NAMES = ("tool_correctness", "multimodal_tool_correctness", "tool_use", "argume
 
 def suite_name(label: str) -> str:
     """Return DeepEval's name of the metric that toolgrade reports under a label."""
-    name = label.partition("(")[0]
+    name = label.partition("(")[0].partition(" #")[0]  # of several with one label
     return name.replace("_", " ").title() if name in _NAMES else label
 
 

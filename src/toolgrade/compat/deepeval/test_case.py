@@ -76,7 +76,9 @@ class ToolCall(core_calls.ToolCall, Changeable):
         """Return whether the names, arguments and outputs are equal."""
         return isinstance(other, core_calls.ToolCall) and _compared(self) == _compared(other)
 
-    __hash__ = core_calls.ToolCall.__hash__
+    def __hash__(self) -> int:
+        """Return the hash of the call."""
+        return super().__hash__()
 
 
 def _compared(call: core_calls.ToolCall) -> tuple[object, ...]:
@@ -271,8 +273,11 @@ def measured_case(case: Any) -> AnyCase:  # noqa: ANN401 - metrics say what it m
     own = core.own_case(case)
     if not isinstance(case, LLMTestCase) or not case.multimodal:
         return own
-    texts = {name: _parts(text) for name in ("input", "actual_output") if _has_image(text := getattr(case, name))}
-    return core.MLLMTestCase(**{**set_fields(own), **texts})
+    fields: dict[str, Any] = set_fields(own)
+    for name in ("input", "actual_output"):
+        if _has_image(fields.get(name)):
+            fields[name] = _parts(fields[name])
+    return core.MLLMTestCase(**fields)
 
 
 def changeable_case(case: AnyCase) -> AnyCase:

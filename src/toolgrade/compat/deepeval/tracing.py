@@ -8,11 +8,11 @@ from typing import Any
 
 from toolgrade._internal.model import drop_none
 from toolgrade.capture.observation import decorator
-from toolgrade.capture.observation.decorator import current_run
+from toolgrade.capture.observation.decorator import current_run, update_case
 from toolgrade.capture.observation.spans import Observable, begin_span, guarded, text_of
 from toolgrade.compat.deepeval import _absent
+from toolgrade.compat.deepeval._conversion import converted
 from toolgrade.compat.deepeval.metrics import as_metric
-from toolgrade.compat.deepeval.test_case import measured_case
 
 __all__ = [
     "a_flush_traces",
@@ -36,7 +36,7 @@ def observe(
     metric_collection: str | None = None,
     type: str | None = None,
     name: str | None = None,
-    **_: Any,  # noqa: ANN401 - what DeepEval shows of a component
+    **about: Any,  # noqa: ANN401 - what DeepEval shows of a component
 ) -> Any:  # noqa: ANN401 - the decorated function
     """Record calls of a function as a component, or with `type="tool"` as calls of a tool; see `toolgrade.observe`.
 
@@ -48,6 +48,7 @@ def observe(
         metric_collection: Without effect: it names metrics that Confident AI keeps.
         type: `"tool"`, `"agent"`, `"llm"`, `"retriever"` or any other text; all but a tool are components.
         name: Name of the component or tool; by default the function's.
+        about: What DeepEval shows of a component; any other name is mentioned in a warning.
 
     Example:
         >>> from toolgrade.capture import record
@@ -63,7 +64,8 @@ def observe(
         >>> [call.name for call in recorder.last_run.tools_called]
         ['get_weather']
     """
-    _absent.warn_of({"metric_collection": metric_collection}, "observe")
+    others = {name: value for name, value in about.items() if name not in _ABOUT}
+    _absent.warn_of({"metric_collection": metric_collection, **others}, "observe")
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         measured = [as_metric(metric) for metric in metrics or ()]
@@ -72,18 +74,25 @@ def observe(
     return decorate if function is None else decorate(function)
 
 
+_ABOUT = (
+    *("model", "provider", "cost_per_input_token", "cost_per_output_token", "embedder", "top_k", "chunk_size"),
+    *("description", "available_tools", "agent_handoffs", "_drop_if_root", "_internal"),
+)
+
+
 @guarded
 def update_current_span(
+    input: Any = None,  # noqa: ANN401 - any JSON value
+    output: Any = None,  # noqa: ANN401 - any JSON value
     *,
     test_case: Any = None,  # noqa: ANN401 - a case
-    metric_collection: str | None = None,
     metrics: Sequence[Any] | None = None,
     **fields: Any,  # noqa: ANN401 - fields of the case
 ) -> None:
     """Set fields of the case of the innermost running observed function; see `toolgrade.observe`.
 
-    `input` and `output` may be any JSON value. Fields that no metric of toolgrade reads, such as `retrieval_context`,
-    are not recorded. Metrics are those of `@observe`: other ones have no effect, which a warning says.
+    `input` and `output` may be any JSON value. `metrics` are further ones of the component: those of `@observe` know
+    the calls from its start, these only from now on, unless it is the whole run or `tools_called` says which were made.
 
     Example:
         >>> from toolgrade.capture import record
@@ -97,15 +106,17 @@ def update_current_span(
         >>> recorder.test_case().actual_output
         'It rains.'
     """
-    _absent.warn_of({"metric_collection": metric_collection, "metrics": metrics}, "update_current_span")
-    decorator.update_current_span(**_fields(test_case, fields))
+    update_case(metrics=[*map(as_metric, metrics or ())], **_fields(test_case, input, output, fields))
 
 
 @guarded
 def update_current_trace(
+    name: str | None = None,
+    tags: Sequence[str] | None = None,
     *,
+    input: Any = None,  # noqa: ANN401 - any JSON value
+    output: Any = None,  # noqa: ANN401 - any JSON value
     test_case: Any = None,  # noqa: ANN401 - a case
-    metric_collection: str | None = None,
     metrics: Sequence[Any] | None = None,
     **fields: Any,  # noqa: ANN401 - fields of the case
 ) -> None:
@@ -129,23 +140,26 @@ def update_current_trace(
         >>> dataset.result.test_results[0].metrics_data[0].score
         0.0
     """
-    _absent.warn_of({"metric_collection": metric_collection, "metrics": metrics}, "update_current_trace")
-    ids = {name: fields.get(name) for name in ("thread_id", "user_id", "test_case_id", "turn_id")}
-    metadata = {**(fields.get("metadata") or {}), **drop_none(ids)} or None
-    changes = _fields(test_case, {**fields, "metadata": metadata})
-    if "output" in changes:
-        changes["actual_output"] = changes.pop("output")
-    decorator.update_run(**changes, **drop_none({"name": fields.get("name"), "tags": fields.get("tags")}))
+    ids = {key: fields.pop(key, None) for key in ("thread_id", "user_id", "test_case_id", "turn_id")}
+    fields["metadata"] = {**(fields.get("metadata") or {}), **drop_none(ids)} or None
+    changes = _fields(test_case, input, output, fields)
+    changes |= {"name": name, "tags": list(tags) if tags else None}
+    update_case(whole=True, metrics=[*map(as_metric, metrics or ())], **changes)
 
 
-_FIELDS = ("expected_output", "tools_called", "expected_tools", "available_tools", "metadata")
+_FIELDS = (
+    *("expected_output", "tools_called", "expected_tools", "available_tools", "metadata", "context"),
+    "retrieval_context",
+)
+_NOT_RECORDED = ("name", "integration", "provider")
 
 
-def _fields(test_case: object, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of toolgrade's `update_current_span`."""
-    texts = {name: text_of(fields.get(name)) for name in ("input", "output")}
-    others = {name: fields.get(name) for name in _FIELDS}
-    return drop_none({**texts, **others, "test_case": None if test_case is None else measured_case(test_case)})
+def _fields(test_case: object, input: object, output: object, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `update_case`; other ones are named in a warning."""
+    others = {name: value for name, value in fields.items() if name not in (*_FIELDS, *_NOT_RECORDED)}
+    _absent.warn_of(others, "an update of a span")
+    known = {name: fields.get(name) for name in _FIELDS}
+    return {"input": text_of(input), "actual_output": text_of(output), **known, "test_case": converted(test_case)}
 
 
 @guarded
@@ -164,7 +178,8 @@ def update_agent_span(**_: Any) -> None:  # noqa: ANN401 - what DeepEval shows o
     """Do nothing: toolgrade does not record what DeepEval shows of such a span."""
 
 
-update_tool_span = update_retriever_span = update_agent_span
+update_tool_span: Callable[..., None] = update_agent_span
+update_retriever_span: Callable[..., None] = update_agent_span
 
 
 @contextmanager
@@ -190,7 +205,7 @@ def trace(
     """
     observable = Observable(name or "trace", metrics=tuple(as_metric(metric) for metric in metrics or ()))
     with begin_span(observable, lambda: drop_none({"input": input})) as span:
-        update_current_trace(name=name, input=input, **fields)
+        update_current_trace(name, input=input, **fields)
         yield
     if span is not None:
         span.returned(None)

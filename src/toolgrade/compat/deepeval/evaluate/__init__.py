@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
 from toolgrade._internal.json import json_text, to_json_value
-from toolgrade._internal.text import plural
+from toolgrade._internal.options import require
+from toolgrade._internal.text import plural, unique_labels
 from toolgrade.cases import AnyCase, ConversationalTestCase, MLLMTestCase
 from toolgrade.compat.deepeval import _absent
+from toolgrade.compat.deepeval._conversion import own_case_of
 from toolgrade.compat.deepeval._goldens import as_golden
-from toolgrade.compat.deepeval._traces import traced_app
+from toolgrade.compat.deepeval._traces import forget_runs, traced_app
 from toolgrade.compat.deepeval.evaluate.configs import AsyncConfig, CacheConfig, DisplayConfig, ErrorConfig
-from toolgrade.compat.deepeval.metrics import BaseMetric, as_metric, suite_name
-from toolgrade.compat.deepeval.test_case import measured_case
+from toolgrade.compat.deepeval.metrics import as_metric, suite_name
 from toolgrade.errors import ConfigurationError, MetricAssertionError, NotMeasuredError
 from toolgrade.evaluation.execute import EvaluationOptions, run_evaluation
 from toolgrade.metrics import MetricLike
@@ -111,27 +113,25 @@ class EvaluationResult:
 def evaluate(
     test_cases: Iterable[Any] | None = None,
     metrics: Sequence[Any] | None = None,
+    *,
     metric_collection: str | None = None,
-    hyperparameters: dict[str, Any] | None = None,
     identifier: str | None = None,
     async_config: AsyncConfig | None = None,
     display_config: DisplayConfig | None = None,
     cache_config: CacheConfig | None = None,
     error_config: ErrorConfig | None = None,
-    *,
     observed_callback: Any = None,  # noqa: ANN401 - an app
     goldens: Iterable[Any] | None = None,
-    **others: Any,  # noqa: ANN401 - what needs Confident AI
+    **others: Any,  # noqa: ANN401 - options of DeepEval without effect
 ) -> EvaluationResult:
     """Measure every case with every metric, show the report, and return the results.
 
     The cases are copied first, so that the results do not change with them.
 
     Args:
-        test_cases: Cases of toolgrade or of this package, or an `EvaluationDataset`.
+        test_cases: Cases of toolgrade, of this package or of DeepEval, or an `EvaluationDataset`.
         metrics: Metrics of this package, of toolgrade, of DeepEval, or your own with the base `BaseMetric`.
         metric_collection: Refused: it names metrics that Confident AI keeps.
-        hyperparameters: Without effect.
         identifier: Title of the report.
         async_config: See `AsyncConfig`, as for the following ones.
         display_config: What is shown and written.
@@ -140,7 +140,7 @@ def evaluate(
         observed_callback: A function that calls functions decorated with `@observe`, to which each golden's input is
             passed; components with `metrics=` have results of their own.
         goldens: The goldens of `observed_callback`.
-        others: Options of DeepEval that need Confident AI: a warning says that they have no effect.
+        others: Options of DeepEval that have no effect, such as `hyperparameters`; a warning says so.
 
     Raises:
         Exception: What a metric raised, or a `NotMeasuredError`, unless `error_config` ignores it. All cases have been
@@ -163,20 +163,30 @@ def evaluate(
     """
     if metric_collection is not None:
         raise ConfigurationError("metric_collection names metrics that Confident AI keeps; give metrics=[...]")
-    _absent.warn_of({"hyperparameters": hyperparameters, **others}, "evaluate")
+    _absent.warn_of(_known(others), "evaluate")
     suite = Suite(async_config, display_config, cache_config, error_config, identifier)
     if goldens is None:
         return suite.evaluate(metrics, test_cases=_cases(test_cases))
     return suite.evaluate(metrics, goldens=[*map(as_golden, goldens)], observed_callback=observed_callback)
 
 
+_WITHOUT_EFFECT = ("hyperparameters", "classifiers", "mcp_servers", "official", "_skip_reset")
+
+
+def _known(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options that DeepEval has, and no other."""
+    for name in options.keys() - {*_WITHOUT_EFFECT}:
+        raise TypeError(f"unexpected argument {name!r}")
+    return options
+
+
 def _cases(test_cases: object) -> list[AnyCase]:
     listed = getattr(test_cases, "test_cases", test_cases)
-    if not isinstance(listed, Iterable) or isinstance(listed, str | bytes) or hasattr(listed, "model_fields"):
+    if not isinstance(listed, Iterable) or isinstance(listed, str | bytes | BaseModel | Mapping):
         raise ConfigurationError(f"test_cases must be a list of test cases, got {type(test_cases).__name__}")
     cases = list(listed)
     _absent.warn_of({"flaky": any(getattr(case, "flaky", False) for case in cases)}, "a case")
-    return [measured_case(case) for case in cases]
+    return [*map(own_case_of, cases)]
 
 
 @dataclass
@@ -194,6 +204,7 @@ class Suite:
         run, display, errors = self.run or AsyncConfig(), self.display or DisplayConfig(), self.errors or ErrorConfig()
         cached = self.cache is not None and self.cache.use_cache
         _absent.warn_of({"throttle_value": run.throttle_value, "use_cache": cached}, "the configs")
+        require(isinstance(metrics, Sequence | None), "metrics must be a list", metrics)
         listed: list[Any] = list(metrics or ())
         skips = errors.skip_on_missing_params
         if listed and all(getattr(metric, "threshold", 0) is None for metric in listed):
@@ -211,16 +222,17 @@ class Suite:
         report = run_evaluation(options)
         if display.print_results:
             report.print(title=self.title or "Evaluation")
-        open_ended = {one.label for one, metric in zip(measured, listed, strict=True) if metric.threshold is None}
+        labels = unique_labels([one.label for one in measured])
+        open_ended = {label for label, metric in zip(labels, listed, strict=True) if metric.threshold is None}
         result = EvaluationResult([_test_result(case, open_ended) for case in report.cases], report)
         _write(result, display, self.title or "Evaluation")
         if not errors.ignore_errors:
-            _raise_first_error(report, measured)
+            _raise_first_error(report, measured, labels)
         return result
 
 
-def _with_verbose_mode(metric: object, verbose_mode: bool) -> object:
-    if isinstance(metric, BaseMetric):
+def _with_verbose_mode(metric: Any, verbose_mode: bool) -> Any:  # noqa: ANN401 - a metric of any kind
+    if hasattr(metric, "is_successful"):
         metric = copy.copy(metric)
         metric.verbose_mode = verbose_mode
     return metric
@@ -244,6 +256,7 @@ def _camel(fields: dict[str, Any]) -> dict[str, Any]:
 def _write(result: EvaluationResult, display: DisplayConfig, title: str) -> None:
     """Write the report where the config says."""
     report = result.report
+    require(display.file_type in ("html", "md", None), "file_type must be 'html' or 'md'", display.file_type)
     if display.file_output_dir is not None and display.file_type == "html":
         write_html(_folder(display.file_output_dir) / "report.html", report, title=title)
     elif display.file_output_dir is not None:
@@ -256,12 +269,17 @@ def _write(result: EvaluationResult, display: DisplayConfig, title: str) -> None
         (folder / f"test_run_{now}.json").write_text(json_text(_test_run(result), indent=2), encoding="utf-8")
 
 
-def _raise_first_error(report: Report, metrics: Sequence[MetricLike]) -> None:
+def _raise_first_error(report: Report, metrics: Sequence[MetricLike], labels: Sequence[str]) -> None:
+    """Raise what a metric of the suite raised, or an error for any other result that could not be measured.
+
+    A component that lacks what its metric needs has failed already, and its example in DeepEval's page runs.
+    """
     errored = [
         f"{case.label}: {result.metric}: {result.error}"
         for case in report.cases
         for result in case.own_results
         if result.status is ResultStatus.ERRORED
+        and (result.metric in labels or not str(result.error).startswith("MissingFieldError"))
     ]
     if errored:
         message = f"{plural(len(errored), 'result')} could not be measured:\n" + "\n".join(errored[:10])
@@ -284,7 +302,9 @@ def _test_result(case: CaseResult, open_ended: set[str]) -> TestResult:
     fields |= {
         "name": of.name or of.id or f"test_case_{case.index}",
         "success": case.outcome == "passed",
-        "metrics_data": [_metric_data(result, has_verdict=result.metric not in open_ended) for result in measured],
+        "metrics_data": [
+            _metric_data(result, of.name, has_verdict=result.metric not in open_ended) for result in measured
+        ],
         "conversational": isinstance(of, ConversationalTestCase),
         "index": case.index,
         "multimodal": isinstance(of, MLLMTestCase),
@@ -292,9 +312,9 @@ def _test_result(case: CaseResult, open_ended: set[str]) -> TestResult:
     return TestResult(**fields)
 
 
-def _metric_data(result: MetricResult, *, has_verdict: bool) -> MetricData:
+def _metric_data(result: MetricResult, component: str | None, *, has_verdict: bool) -> MetricData:
     return MetricData(
-        name=suite_name(result.metric),
+        name=suite_name(result.metric.removeprefix(f"{component}: ")),
         threshold=result.threshold if has_verdict else None,
         success=bool(result.passed) if has_verdict else None,
         score=result.score,
@@ -310,19 +330,20 @@ def assert_test(
     test_case: Any = None,  # noqa: ANN401 - a case of any kind
     metrics: Sequence[Any] | None = None,
     golden: Any = None,  # noqa: ANN401 - a golden
-    observed_callback: Any = None,  # noqa: ANN401 - see `evaluate`
     run_async: bool = True,
+    *,
+    observed_callback: Any = None,  # noqa: ANN401 - see `evaluate`
     **others: Any,  # noqa: ANN401 - options without effect
 ) -> None:
     """Measure one case, and raise an error unless it passes.
 
     Args:
-        test_case: A case of toolgrade or of this package.
+        test_case: A case of toolgrade, of this package or of DeepEval.
         metrics: As for `evaluate`.
         golden: In place of a case, a golden: of `observed_callback`, or, in a test of pytest, of the observed functions
-            that the test has called before.
-        observed_callback: As for `evaluate`.
+            that the test has called since the last `assert_test`.
         run_async: Measure with all metrics at the same time, where they wait for a model.
+        observed_callback: As for `evaluate`.
         others: Options of DeepEval that have no effect, which a warning says.
 
     Raises:
@@ -338,7 +359,7 @@ def assert_test(
         >>> assert_test(case, [ToolCorrectnessMetric()])
     """
     __tracebackhide__ = True  # pytest then shows the line of the test
-    _absent.warn_of(others, "assert_test")
+    _absent.warn_of(_known(others), "assert_test")
     quiet = DisplayConfig(show_indicator=False, print_results=False)
     suite = Suite(AsyncConfig(run_async=run_async), quiet)
     if test_case is not None:
@@ -348,8 +369,10 @@ def assert_test(
     else:
         raise ConfigurationError("assert_test needs a test_case, or a golden")
     result = suite.evaluate(metrics, **source)
+    if golden is not None:
+        forget_runs()
     if not all(one.success for one in result.test_results):
-        raise MetricAssertionError("\n".join(_failures(result)), result.report)
+        raise MetricAssertionError(str(DEFAULT("\n".join(_failures(result)))), result.report)
 
 
 def _failures(result: EvaluationResult) -> Iterator[str]:

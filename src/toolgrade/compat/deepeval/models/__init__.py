@@ -35,7 +35,7 @@ class DeepEvalBaseLLM:
     def __init__(self, model: str | None = None, *_: Any, **__: Any) -> None:  # noqa: ANN401 - as DeepEval's
         """Store the name, and load the model."""
         self.name = model
-        self.model = self.load_model()
+        self.model: Any = self.load_model()
 
     def load_model(self) -> Any:  # noqa: ANN401 - of any library
         """Return the object that answers."""
