@@ -108,11 +108,16 @@ def test_metrics_in_evaluate(run_async: bool) -> None:
 
 
 def test_metrics_in_assert_test() -> None:
-    """`assert_test` of DeepEval passes and fails on them; a missing field is DeepEval's error for it."""
+    """`assert_test` of DeepEval passes and fails on them, also by a later threshold; a missing field is its error."""
     metric = to_deepeval(OwnToolCorrectness(threshold=1))
     assert isinstance(metric, BaseMetric)
     assert_test(case("a", "b"), [metric])
     with pytest.raises(AssertionError, match="tool_correctness"):
+        assert_test(case("a"), [metric])
+    metric.threshold = 0.5
+    assert_test(case("a"), [metric])
+    metric.threshold = 0.6
+    with pytest.raises(AssertionError, match=r"threshold: 0\.6"):
         assert_test(case("a"), [metric])
     skipping = ErrorConfig(skip_on_missing_params=True)
     incomplete = LLMTestCase(input="question", actual_output="answer")
