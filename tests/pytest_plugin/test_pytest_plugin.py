@@ -149,9 +149,8 @@ def test_the_difference_fits_the_terminal(tmp_path: Path, processes: tuple[str, 
         pytest.skip("pytest-xdist is not installed")
     write(tmp_path, MIXED)
     options = ("--show-capture=no", "-k", "fixture", *processes)
-    wide = run(tmp_path, *options, COLUMNS="150").out
+    wide = run(tmp_path, *options, "--color=yes", "--junitxml=j.xml", COLUMNS="150").out
     coloured = run(tmp_path, *options, "--color=yes", COLUMNS="150").out
-    run(tmp_path, *options, "--color=yes", "--junitxml=j.xml", COLUMNS="150")
 
     (line,) = [line for line in wide.split("\n") if "(not called)" in line]
     assert line == " -  2 refund                                                                    (not called)"
