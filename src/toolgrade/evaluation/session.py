@@ -400,9 +400,12 @@ class ObservedApp:
             return [Pending(case, metrics, no_golden=NO_EXPECTATION)]
         expectations = expectations_of(golden)
         pending = list(component_cases(recorder, expectations, golden.id or f"#{place + 1}"))
+        error = recorder.lost()
+        if error is not None and not metrics:  # then those of the components have it
+            pending = [part._replace(error=error) for part in pending]
         if metrics or not pending or run.status is not RunStatus.OK:
             whole = recorder.test_case_with(case, expectations)
-            pending.insert(0, Pending(whole, metrics, no_golden=NO_EXPECTATION))
+            pending.insert(0, Pending(whole, metrics, error=error, no_golden=NO_EXPECTATION))
         return pending
 
     async def _called(self, question: str) -> tuple[object, Exception | None]:

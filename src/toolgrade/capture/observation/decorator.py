@@ -140,36 +140,32 @@ def observe(
     return decorate if function is None else decorate(function)
 
 
-def update_case(
-    *,
-    whole: bool = False,
-    test_case: LLMTestCase | None = None,
-    metrics: Sequence[object] = (),
-    **fields: Any,  # noqa: ANN401 - fields of a case
-) -> None:
+def update_case(read: Callable[[], JsonObject], *, whole: bool = False) -> None:
     """Set fields of the case of the innermost running observed function, in place of what was observed.
 
     This has an effect if that function is a run or has metrics, because others have no case, and only with an active
-    recorder. What cannot be read is left out, with a warning on the run.
+    recorder. If the changes cannot be read, the agent goes on, with a warning on the run, which is not measured.
 
     Args:
-        whole: Set those of the whole run, and not of a component that is the run.
-        test_case: Sets each field that is set in it. If it has no `tools_called`, the calls are those that were
-            observed, or unknown if there are none.
-        metrics: Further metrics of the component, or of the run.
-        fields: Fields of `LLMTestCase`, which override `test_case`; those that are `None` are left out.
+        read: Returns fields of `LLMTestCase`, of which those that are `None` are left out; and two other items.
+            `test_case` sets each field that is set in it and is not among the fields; if it has no `tools_called`, the
+            calls are those that were observed, or unknown if there are none. `metrics` are further metrics of the
+            component, or of the run.
+        whole: Set fields of the whole run, and not of a component that is the run.
     """
     span = current_span()
     if span is None:
         return
     try:
+        fields = drop_none(read())
+        test_case, metrics = fields.pop("test_case", None), fields.pop("metrics", ())
         changes = {} if test_case is None else _fields_of(test_case)
-        case = made_quietly(LLMTestCase, drop_none(fields))
-        changes |= {name: getattr(case, name) for name in drop_none(fields)}
+        case = made_quietly(LLMTestCase, fields)
+        changes |= {name: getattr(case, name) for name in fields}
         checked = _check_metrics(metrics, span.observable.name)
     except Exception as error:  # noqa: BLE001 - a recorder never disturbs the agent
         name = f"update_current_{'trace' if whole else 'span'}"
-        span.warn(f"{name} left out an invalid value: {error_text(error)}")
+        span.lost(f"{name} left out an invalid value: {error_text(error)}")
         return
     if whole:
         for run in span.runs():

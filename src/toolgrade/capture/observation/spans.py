@@ -32,6 +32,7 @@ from toolgrade.capture.recorder import DEFAULT_LIMIT, DEFAULT_LIMIT_BYTES, RunRe
 from toolgrade.capture.records import Key, Outcome, Request, json_value
 from toolgrade.capture.sinks import Sink
 from toolgrade.cases import LLMTestCase, MLLMImage, Run, RunStatus, made_quietly
+from toolgrade.errors import NotMeasuredError
 from toolgrade.matching.json_compare import ABSENT
 
 if TYPE_CHECKING:
@@ -127,6 +128,8 @@ class Record:
     """Fields of the case of the whole run, which are not those of a component that is the run; see `update_case`."""
     metrics_of_run: list[object] = field(default_factory=list)
     """Metrics of the whole run that were added while it ran."""
+    lost: str | None = None
+    """Why the run must not be measured: a change of a case was lost."""
 
     def run(self) -> Run:
         """Return the observations as a run."""
@@ -239,6 +242,12 @@ class ObservedSpan:
         """Add a warning to all enclosing records."""
         self.report(lambda builder, _: builder.warn(text))
 
+    def lost(self, text: str) -> None:
+        """Add a warning to all enclosing records, and let no run that this span is part of be measured."""
+        self.warn(text)
+        for run in self.runs():
+            run.lost = run.lost or text
+
     def started(self, get_arguments: Callable[[], JsonObject | None], text: str | None = None) -> None:
         """Report the start of the function; its arguments are read only if a record needs them."""
         now, observable = _now(), self.observable
@@ -342,6 +351,12 @@ class ObserveRecorder(RunRecorder[Record]):
         """Return the components; `expected` are fields for the cases of components that are a whole run."""
         with self._lock:
             return [part for record in self._recordings.values() for part in record.parts(expected)]
+
+    def lost(self) -> NotMeasuredError | None:
+        """Return why the stored runs must not be measured, if so."""
+        with self._lock:
+            texts = [record.lost for record in self._recordings.values() if record.lost]
+        return NotMeasuredError(texts[0]) if texts else None
 
     def cases_with(self, expected: Mapping[str, Any]) -> list[LLMTestCase]:
         """Return the cases of the stored runs; `expected` are fields of all of them."""
