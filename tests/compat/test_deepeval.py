@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import toolgrade
@@ -35,7 +36,7 @@ from toolgrade.compat.deepeval.test_case import (
     ToolCallParams,
     Turn,
 )
-from toolgrade.compat.deepeval.tracing import observe, update_current_span, update_current_trace
+from toolgrade.compat.deepeval.tracing import observe, trace, update_current_span, update_current_trace
 from toolgrade.errors import ConfigurationError, ToolgradeWarning
 
 QUIET = DisplayConfig(show_indicator=False, print_results=False)
@@ -363,7 +364,13 @@ def test_each_golden_has_its_own_runs() -> None:
     def agent(question: str, calls: int) -> list[str]:
         return [look_up(question) for _ in range(calls)]
 
+    class Broken(BaseMetric):
+        threshold = 0.5
+
     golden = Golden(input="Hi", expected_tools=[ToolCall(name="look_up")])
+    agent("Hi", 0)
+    with pytest.raises(NotImplementedError):
+        assert_test(golden=golden, metrics=[Broken()])
     agent("Hi", 0)
     with pytest.raises(MetricAssertionError, match="score: 0"):
         assert_test(golden=golden, metrics=[ToolCorrectnessMetric()])
@@ -454,15 +461,16 @@ def test_component_without_expectations_fails() -> None:
 def test_error_beside_an_observed_function_counts() -> None:
     """What the task of an answer raises outside of the observed function is not lost."""
 
-    @observe
+    @observe(metrics=[Always()])
     async def agent(question: str) -> str:
         return look_up(question)
 
     async def answer(question: str) -> None:
         assert await agent(question) == "something else"
 
-    with pytest.raises(NotMeasuredError, match="the answer raised AssertionError"):
-        iterated(answer, metrics=[ToolCorrectnessMetric()])
+    for metrics in ([ToolCorrectnessMetric()], []):
+        with pytest.raises(NotMeasuredError, match="the answer raised AssertionError"):
+            iterated(answer, metrics=metrics)
 
 
 def test_run_that_has_not_ended_fails() -> None:
@@ -543,6 +551,68 @@ def test_scores_of_any_number(score: Any) -> None:
 
     result = evaluate([shoes()], [Waiting()], display_config=QUIET)
     assert result.test_results[0].metrics_data[0].score == float(score)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "passes"), [(np.False_, False), (0, False), ("no", False), (False, False), (np.True_, True), (1, True)]
+)
+def test_verdicts_of_any_kind(verdict: Any, passes: bool) -> None:
+    """Only what is true passes, whatever its class."""
+
+    class Own(BaseMetric):
+        __name__ = "Own"
+        threshold = 0.5
+
+        def measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> Any:
+            self.score = 0.5 if test_case else None
+            return self.score
+
+        def is_successful(self) -> Any:
+            return verdict
+
+    assert evaluate([shoes()], [Own()], display_config=QUIET).test_results[0].success is passes
+
+
+@pytest.mark.parametrize("expected", ["look_up", "other"])
+def test_trace_has_fields_of_its_own(expected: str) -> None:
+    """Its metrics measure them, and not what the golden expects."""
+    fields: dict[str, Any] = {"tools_called": [ToolCall(name="look_up")], "expected_tools": [ToolCall(name=expected)]}
+
+    def app(question: str) -> None:
+        with trace(name="t", input=question, metrics=[ToolCorrectnessMetric()], **fields):
+            look_up(question)
+
+    dataset = iterated(app)
+    assert dataset.result is not None
+    [data] = [data for result in dataset.result.test_results for data in result.metrics_data]
+    assert (data.score, data.success) == ((1, True) if expected == "look_up" else (0, False))
+
+
+@pytest.mark.parametrize("update", [update_current_span, update_current_trace])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *({"tools_called": calls} for calls in ("b", ["b"], [{"nam": "b"}])),
+        *({"tools_called": [ToolCall(name="b")], **wrong} for wrong in ({"metrics": Always()}, {"metadata": "text"})),
+        *({"metrics": wrong} for wrong in ([Always], ["x"])),
+        *({"test_case": {"input": "x"}}, {"tool_called": [ToolCall(name="b")]}),
+    ],
+)
+def test_update_that_cannot_be_read_fails(update: Any, fields: dict[str, Any]) -> None:
+    """Neither the agent nor what was set before makes it pass."""
+
+    @observe(metrics=[ToolCorrectnessMetric()])
+    def agent(question: str) -> str:
+        update_current_span(expected_tools=[ToolCall(name="look_up")])
+        answer = look_up(question)
+        update(**fields)
+        return answer
+
+    for metrics in ([], [Always()]):
+        with pytest.raises(NotMeasuredError, match="left out an invalid value"):
+            iterated(agent, metrics=metrics)
+        with pytest.raises(NotMeasuredError, match="left out an invalid value"):
+            evaluate(goldens=[Golden(input="Hi")], observed_callback=agent, metrics=metrics, display_config=QUIET)
 
 
 def test_metrics_in_the_evaluate_of_toolgrade() -> None:

@@ -40,10 +40,12 @@ class RecordedApp(ObservedApp):
             text = "no observed function was called for this golden; decorate the function that answers with @observe"
             case = LLMTestCase(**expected | own)
             return [Pending(case, metrics, error=NothingRecordedError(text)), *components]
-        if components and not metrics and place not in self._errors and all(_ended_well(case.run) for case in cases):
-            return components
         raised = self._errors.get(place)
-        error = None if raised is None else NotMeasuredError(f"the answer raised {error_text(raised)}")
+        error = recorder.lost() if raised is None else NotMeasuredError(f"the answer raised {error_text(raised)}")
+        if error is not None and not metrics:  # then those of the components have it
+            components = [part._replace(error=error) for part in components]
+        if components and not metrics and all(_ended_well(case.run) for case in cases):
+            return components
         no_golden = "neither its golden nor its trace states it"
         return [*(Pending(case, metrics, error=error, no_golden=no_golden) for case in cases), *components]
 

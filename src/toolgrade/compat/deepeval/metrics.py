@@ -447,13 +447,13 @@ class SuiteMetric:
         """Return the result in the attributes of a metric that measured; without a threshold it fails nothing."""
         score = returned if metric.score is None else metric.score
         verdict = None if score is None else metric.is_successful()
+        passed = verdict is None or bool(verdict == 1)  # also a number, or numpy's own True
         for name in _RESULT & vars(metric).keys():  # the original keeps the result of the last case
             setattr(self.metric, name, getattr(metric, name))
         own = metric.result if isinstance(metric, ToolgradeMetric) else None
         if isinstance(own, MetricResult):
             if score is None:
                 return replace(own, metric=self.label)
-            passed = verdict is not False
             return replace(own, metric=self.label, score=float(score), passed=passed, reason=metric.reason)
         fields: dict[str, Any] = {"metric": self.label, "threshold": self.threshold, "reason": metric.reason}
         if getattr(metric, "skipped", False) and score is None:
@@ -463,7 +463,7 @@ class SuiteMetric:
             raise NotMeasuredError(f"{self.label} did not measure: {problem}")
         model = getattr(metric, "evaluation_model", None)
         fields |= {"cost": getattr(metric, "evaluation_cost", None), "judge": {"model": model} if model else None}
-        return MetricResult(status=ResultStatus.SCORED, score=float(score), passed=verdict is not False, **fields)
+        return MetricResult(status=ResultStatus.SCORED, score=float(score), passed=passed, **fields)
 
     def _failure(self, metric: Any, error: Exception) -> MetricResult:  # noqa: ANN401 - as above
         """Return the result of a case that was not measured, or raise the error again, and remember it."""

@@ -13,6 +13,7 @@ from toolgrade.capture.observation.spans import Observable, begin_span, guarded,
 from toolgrade.compat.deepeval import _absent
 from toolgrade.compat.deepeval._conversion import converted
 from toolgrade.compat.deepeval.metrics import as_metric
+from toolgrade.errors import ConfigurationError
 
 __all__ = [
     "a_flush_traces",
@@ -80,7 +81,6 @@ _ABOUT = (
 )
 
 
-@guarded
 def update_current_span(
     input: Any = None,  # noqa: ANN401 - any JSON value
     output: Any = None,  # noqa: ANN401 - any JSON value
@@ -106,10 +106,9 @@ def update_current_span(
         >>> recorder.test_case().actual_output
         'It rains.'
     """
-    update_case(metrics=[*map(as_metric, metrics or ())], **_fields(test_case, input, output, fields))
+    update_case(lambda: _fields(test_case, input, output, metrics, fields))
 
 
-@guarded
 def update_current_trace(
     name: str | None = None,
     tags: Sequence[str] | None = None,
@@ -140,26 +139,40 @@ def update_current_trace(
         >>> dataset.result.test_results[0].metrics_data[0].score
         0.0
     """
-    ids = {key: fields.pop(key, None) for key in ("thread_id", "user_id", "test_case_id", "turn_id")}
-    fields["metadata"] = {**(fields.get("metadata") or {}), **drop_none(ids)} or None
-    changes = _fields(test_case, input, output, fields)
-    changes |= {"name": name, "tags": list(tags) if tags else None}
-    update_case(whole=True, metrics=[*map(as_metric, metrics or ())], **changes)
+
+    def read() -> dict[str, Any]:
+        ids = {key: fields.pop(key, None) for key in ("thread_id", "user_id", "test_case_id", "turn_id")}
+        fields["metadata"] = {**(fields.get("metadata") or {}), **drop_none(ids)} or None
+        changes = _fields(test_case, input, output, metrics, fields)
+        return {**changes, "name": name, "tags": list(tags) if tags else None}
+
+    update_case(read, whole=True)
 
 
 _FIELDS = (
     *("expected_output", "tools_called", "expected_tools", "available_tools", "metadata", "context"),
     "retrieval_context",
 )
-_NOT_RECORDED = ("name", "integration", "provider")
+_NOT_RECORDED = ("name", "integration", "provider", "metric_collection", "confident_api_key", "test_run_id")
 
 
-def _fields(test_case: object, input: object, output: object, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `update_case`; other ones are named in a warning."""
-    others = {name: value for name, value in fields.items() if name not in (*_FIELDS, *_NOT_RECORDED)}
-    _absent.warn_of(others, "an update of a span")
+def _fields(
+    test_case: object,
+    input: object,
+    output: object,
+    metrics: Any,  # noqa: ANN401 - metrics of any kind
+    fields: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the changes of `update_case`.
+
+    Raises:
+        ConfigurationError: An argument is unknown, or one of the metrics is none.
+    """
+    for name in fields.keys() - {*_FIELDS, *_NOT_RECORDED}:
+        raise ConfigurationError(f"unknown argument {name!r}; it must be one of {', '.join(sorted(_FIELDS))}")
     known = {name: fields.get(name) for name in _FIELDS}
-    return {"input": text_of(input), "actual_output": text_of(output), **known, "test_case": converted(test_case)}
+    texts = {"input": text_of(input), "actual_output": text_of(output)}
+    return {**texts, **known, "test_case": converted(test_case), "metrics": [*map(as_metric, metrics or ())]}
 
 
 @guarded
@@ -190,7 +203,7 @@ def trace(
     input: object = None,
     **fields: Any,  # noqa: ANN401 - as above
 ) -> Generator[None, None, None]:
-    """Record the block as a component; `fields` are those of `update_current_trace`.
+    """Record the block as a component; `metrics` measure the run, and `fields` are those of `update_current_trace`.
 
     Example:
         >>> from toolgrade.capture import record
@@ -203,9 +216,8 @@ def trace(
         >>> [call.name for call in recorder.last_run.calls]
         ['get_weather']
     """
-    observable = Observable(name or "trace", metrics=tuple(as_metric(metric) for metric in metrics or ()))
-    with begin_span(observable, lambda: drop_none({"input": input})) as span:
-        update_current_trace(name, input=input, **fields)
+    with begin_span(Observable(name or "trace"), lambda: drop_none({"input": input})) as span:
+        update_current_trace(name, input=input, metrics=metrics, **fields)
         yield
     if span is not None:
         span.returned(None)

@@ -368,9 +368,11 @@ def assert_test(
         source = {"goldens": [as_golden(golden)], "observed_callback": observed_callback or traced_app()}
     else:
         raise ConfigurationError("assert_test needs a test_case, or a golden")
-    result = suite.evaluate(metrics, **source)
-    if golden is not None:
-        forget_runs()
+    try:
+        result = suite.evaluate(metrics, **source)
+    finally:
+        if golden is not None:
+            forget_runs()
     if not all(one.success for one in result.test_results):
         raise MetricAssertionError(str(DEFAULT("\n".join(_failures(result)))), result.report)
 

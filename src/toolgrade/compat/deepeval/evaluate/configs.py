@@ -63,7 +63,8 @@ class ErrorConfig:
     """What happens to a case that cannot be measured.
 
     By default `evaluate` measures and shows all cases, and then raises. With `ignore_errors` it returns them as errors.
-    With `skip_on_missing_params` a metric is skipped for a case that lacks a field which it needs.
+    With `skip_on_missing_params` a metric is skipped for a case that lacks a field which it needs; one of a component
+    is not.
     """
 
     ignore_errors: bool = False
