@@ -554,14 +554,15 @@ def test_scores_of_any_number(score: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "passes"), [(np.False_, False), (0, False), ("no", False), (False, False), (np.True_, True), (1, True)]
+    ("verdict", "passes"),
+    [(np.False_, False), (0, False), ("no", False), (None, False), (False, False), (np.True_, True), (1, True)],
 )
 def test_verdicts_of_any_kind(verdict: Any, passes: bool) -> None:
-    """Only what is true passes, whatever its class."""
+    """Only what is true passes, whatever its class; without a verdict the threshold decides."""
 
     class Own(BaseMetric):
         __name__ = "Own"
-        threshold = 0.5
+        threshold = 0.6
 
         def measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> Any:
             self.score = 0.5 if test_case else None

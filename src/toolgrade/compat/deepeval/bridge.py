@@ -20,12 +20,12 @@ def from_deepeval(value: Any) -> Any:  # noqa: ANN401 - by what it is given
 
     Args:
         value: A metric (a `BaseMetric` or `BaseConversationalMetric` of DeepEval, or of this package): then the metric
-            for toolgrade's `evaluate`, which measures with a copy of it for each case. Or a test case, a conversation
-            or a call of DeepEval: then the one of `toolgrade.compat.deepeval.test_case`. What `to_deepeval` made comes
+            for toolgrade's `evaluate`, which measures with a copy of it for each case. Or a test case, a conversation,
+            a golden or a call of DeepEval: then the one of `toolgrade.compat.deepeval`. What `to_deepeval` made comes
             back as it was, unless it was changed.
 
     Raises:
-        ConfigurationError: It is not a metric of DeepEval.
+        ConfigurationError: It is none of these.
 
     Example:
         >>> from toolgrade import LLMTestCase, evaluate
@@ -52,7 +52,7 @@ def to_deepeval(value: Any, *, conversational: bool | None = None) -> Any:  # no
     Args:
         value: A metric of toolgrade or of this package: then a `BaseMetric` for DeepEval's `evaluate`, `assert_test`
             and `deepeval test run`. Or a case, a conversation or a call: then DeepEval's. What its cases have no field
-            for stands in their metadata, under `toolgrade`.
+            for stands in their metadata, under `toolgrade.case`.
         conversational: Whether the metric is for conversations, a `BaseConversationalMetric`; by default only
             `ToolUseMetric` is.
 

@@ -447,6 +447,8 @@ class SuiteMetric:
         """Return the result in the attributes of a metric that measured; without a threshold it fails nothing."""
         score = returned if metric.score is None else metric.score
         verdict = None if score is None else metric.is_successful()
+        if verdict is None and score is not None and metric.threshold is not None:  # a forgotten `return`
+            verdict = score >= metric.threshold - TOLERANCE
         passed = verdict is None or bool(verdict == 1)  # also a number, or numpy's own True
         for name in _RESULT & vars(metric).keys():  # the original keeps the result of the last case
             setattr(self.metric, name, getattr(metric, name))
