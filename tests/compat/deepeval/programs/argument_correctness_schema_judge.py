@@ -9,9 +9,9 @@ from deepeval.test_case import LLMTestCase, ToolCall
 
 
 def generic(kind, name=""):
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        return kind.model_validate({key: generic(field.annotation, key) for key, field in kind.model_fields.items()})
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is None and issubclass(kind, BaseModel):
+        return kind.model_validate({key: generic(field.annotation, key) for key, field in kind.model_fields.items()})
     if origin in (list, tuple):
         return [] if name == "missing" else [generic(arguments[0] if arguments else str, name)]
     if origin is typing.Literal:
