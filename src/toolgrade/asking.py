@@ -15,6 +15,7 @@ from toolgrade.agents import AgentCallable, Conversation
 from toolgrade.calls import CallStatus, ToolCall
 from toolgrade.capture.conversations import conversation as conversation_of
 from toolgrade.capture.conversations import joined
+from toolgrade.capture.doubles import Cursor, run_of
 from toolgrade.cases import NOT_ASKED, ConversationalTestCase, LLMTestCase, Run, RunStatus, Turn
 from toolgrade.dataset import ANSWERS, Golden
 from toolgrade.errors import ConfigurationError, ToolgradeError
@@ -59,7 +60,9 @@ async def run_golden(golden: Golden, agent: AgentCallable, limit: float | None =
     the case.
     """
     late = f"TimeoutError: no answer within {limit:g} s" if limit is not None else ""
-    return _case(golden, await _run_agent(agent, golden.question, Conversation(), limit, late))
+    with run_of(golden) as cursor:
+        run = await _run_agent(agent, golden.question, Conversation(), limit, late)
+    return _case(golden, run if cursor is None else cursor.checked(run))
 
 
 async def run_conversation(
@@ -75,9 +78,10 @@ async def run_conversation(
     same turn. If the user breaks, the case has a `user_error`. `user_model` plays a simulated user, and `on_turn` is
     called after each answer of the agent.
     """
-    talk = _Talk(golden, agent, limits, user_model)
-    while await talk.goes_on():
-        on_turn()
+    with run_of(golden) as cursor:
+        talk = _Talk(golden, agent, limits, user_model, cursor)
+        while await talk.goes_on():
+            on_turn()
     return talk.case()
 
 
@@ -93,8 +97,11 @@ class _SpokenTurn:
 class _Talk:
     """A conversation of the user of a golden with an agent."""
 
-    def __init__(self, golden: Golden, agent: AgentCallable, limits: Limits, user_model: Judge | None) -> None:
+    def __init__(
+        self, golden: Golden, agent: AgentCallable, limits: Limits, user_model: Judge | None, cursor: Cursor | None
+    ) -> None:
         self._golden = golden
+        self._cursor = cursor
         self._agent = agent
         self._limits = limits
         self._began = asyncio.get_running_loop().time()
@@ -127,6 +134,7 @@ class _Talk:
             return False
         content = item.content if isinstance(item, UserTurn) else item
         run = await _run_agent(self._agent, content, self._conversation, *self._limit())
+        run = run if self._cursor is None else self._cursor.checked(run)
         if waiting is None:
             self._turns.append(_SpokenTurn(cast("UserTurn", item), run))
         else:

@@ -167,6 +167,10 @@ class Execution(Model):
     started_at: datetime | None = None
     duration: Annotated[float, Field(ge=0)] | None = None
     """Seconds."""
+    replayed: bool = False
+    """A recording answered it, or a fault that was planted there; the tool did not run."""
+    left_recording: str | None = None
+    """Why the recording that was replayed has no answer; the tool did not run, and the case does not pass."""
     children: list["ToolCall"] = Field(default_factory=new_list)
     """Calls made inside this one, by the tool or by a sub-agent."""
     not_captured: list[str] = Field(default_factory=new_list)

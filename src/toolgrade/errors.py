@@ -9,6 +9,7 @@ ToolgradeError                     catch this to catch all of them
 ├── MissingFieldError                 a case lacks a field that the metric needs
 ├── NotMeasuredError                  a score was read where none was measured
 ├── NothingRecordedError (LookupError)      a run was asked for where none was recorded
+├── ReplayError                       a recording that is replayed has no answer for a call
 ├── MissingPackageError (ImportError)       an option needs a package that is not installed
 ├── WorkerDiedError (RuntimeError)    a worker process ended before it had scored its part
 ├── JudgeError                        a judge gave no answer; `outcome` is the reason
@@ -46,6 +47,7 @@ __all__ = [
     "NotMeasuredError",
     "NothingRecordedError",
     "Problem",
+    "ReplayError",
     "ToolgradeError",
     "ToolgradeWarning",
     "WorkerDiedError",
@@ -128,6 +130,10 @@ class MissingExpectationError(MissingFieldError):
 
 class NotMeasuredError(ToolgradeError):
     """A score was read, but nothing was measured in this thread or task, or the result has no score."""
+
+
+class ReplayError(ToolgradeError):
+    """A tool was called while a recording is replayed, and the recording has no answer; the tool did not run."""
 
 
 class NothingRecordedError(ToolgradeError, LookupError):

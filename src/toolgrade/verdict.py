@@ -49,6 +49,9 @@ def wrong_end(case: object) -> WrongEnd | None:
     error, and its calls are recorded ones. A run that
     ended well although the golden expects another end has failed; the agent did not break.
     """
+    left = left_recording(case)
+    if left is not None:  # what came after it was an answer to an error that the agent never meets
+        return WrongEnd("failed", left)
     if getattr(case, "user_error", None) is not None:  # a user that broke leaves the agent in the middle
         return None
     stated: RunEnd = getattr(case, "ends", None) or "ok"
@@ -60,6 +63,21 @@ def wrong_end(case: object) -> WrongEnd | None:
     if stated != "ok":
         why = f"{why} (the run must end with {stated!r})"
     return WrongEnd("agent_error", why)
+
+
+def left_recording(case: object) -> str | None:
+    """Return why the recording that was replayed does not answer a call of a case; `None` if it answers all."""
+    if isinstance(case, ConversationalTestCase):
+        waiting = [call for turn in case.turns for call in turn.tools_called or ()]
+    else:
+        run: Run | None = getattr(case, "run", None)
+        waiting = [*(getattr(case, "tools_called", None) or ()), *(run.calls if run is not None else ())]
+    for call in waiting:  # grows while it is walked
+        if call.execution is not None:
+            if call.execution.left_recording is not None:
+                return call.execution.left_recording
+            waiting += call.execution.children
+    return None
 
 
 def run_end(case: object) -> tuple[RunEnd | None, str]:

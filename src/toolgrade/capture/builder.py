@@ -36,6 +36,7 @@ from toolgrade.capture.call_builder import (
     record_of,
     seconds_between,
 )
+from toolgrade.capture.doubles import Answer
 from toolgrade.capture.input_parts import texts_in
 from toolgrade.capture.records import (
     Attempt,
@@ -593,6 +594,14 @@ class RunBuilder:
             call, execution = record
             error = self._text(error, "error", call.name)
             execution.outcome, execution.error, execution.ended_at, execution.ran = outcome, error, at, ran
+
+    def tool_replayed(self, key: Key, answer: Answer | None) -> None:
+        """Record that a recording answered a tool, see `doubles.answer_to`; `None` if the tool ran."""
+        record = None if answer is None else self._execution(key, "replayed")
+        if record is not None and answer is not None:
+            record[1].replayed = answer
+            if answer.warning is not None:
+                self.warn(answer.warning)
 
     def handed_off(
         self,

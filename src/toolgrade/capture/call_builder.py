@@ -11,6 +11,7 @@ from typing import Any, Final
 from toolgrade._internal.json import JsonObject
 from toolgrade._internal.model import drop_none
 from toolgrade.calls import CallOrigin, CallStatus, Execution, ToolCall, ToolCallType
+from toolgrade.capture.doubles import Answer
 from toolgrade.capture.records import Attempt, CallRecord, ModelResult, Outcome, Request
 from toolgrade.matching.json_compare import ABSENT, json_equal
 
@@ -119,7 +120,7 @@ def _execution_fields(
         "server": call.server,
         "source": call.source,
     }
-    fields: JsonObject = {"status": status, "executed": bool(call.executions) and _has_run(call.executions)}
+    fields: JsonObject = {"status": status, "executed": _has_run(call.executions)}
     for name, value in optional.items():
         if value is not None:
             fields[name] = value
@@ -139,7 +140,7 @@ def _identity(call: CallRecord) -> JsonObject:
 
 
 def _has_run(executions: Iterable[Attempt]) -> bool:
-    return any(execution.ran for execution in executions)
+    return any(one.ran and (one.replayed is None or one.replayed.left is None) for one in executions)
 
 
 def _output(last: Attempt, result: ModelResult) -> Any:  # noqa: ANN401 - a JSON value
@@ -165,12 +166,17 @@ def _optional_fields(call: CallRecord, state: RunState, missing: list[str]) -> J
 
     A file cannot confirm a default.
     """
+    answer = (call.last or _NO_EXECUTION).replayed
     fields: JsonObject = {
         "attempts": max(len(call.executions), 1),
         "origin": call.origin,
         "children": build_calls(in_order(call.children), state) if call.children else [],
         "not_captured": missing,
     }
+    if answer is not None and answer.left is None:
+        fields |= {"replayed": True, "children": fields["children"] or list(answer.children)}
+    elif answer is not None:
+        fields["left_recording"] = answer.left
     if call.source is not None:
         fields = {name: value for name, value in fields.items() if value != _DEFAULTS[name]}
     return fields | _times(call.executions)
@@ -185,7 +191,14 @@ def _times(executions: Iterable[Attempt]) -> JsonObject:
     return drop_none({"started_at": start, "duration": seconds_between(start, timed[-1].ended_at)})
 
 
-_DEFAULTS: Final[JsonObject] = {"attempts": 1, "origin": CallOrigin.MODEL, "children": [], "not_captured": []}
+_DEFAULTS: Final[JsonObject] = {
+    "attempts": 1,
+    "origin": CallOrigin.MODEL,
+    "replayed": False,
+    "left_recording": None,
+    "children": [],
+    "not_captured": [],
+}
 
 
 _NO_EXECUTION: Final = Attempt("", None, None)
@@ -221,6 +234,8 @@ def _status(call: CallRecord, state: RunState) -> CallStatus:
 def _status_of_execution(call: CallRecord, state: RunState) -> CallStatus:
     """Return the status of a call by its last execution."""
     outcome = call.last_outcome
+    if call.executions[-1].replayed is not None and call.executions[-1].replayed.failure is not None:
+        return CallStatus.ERROR
     if outcome is Outcome.SUSPENDED and call.result is not None:  # somebody answered in its place
         return _status_of_result(call, call.result)
     if outcome is Outcome.SUSPENDED:
@@ -274,6 +289,8 @@ def _error(call: CallRecord, status: CallStatus) -> str | None:
     if status is CallStatus.INVALID_ARGUMENTS and call.request_error is not None:
         return call.request_error
     last = call.last or _NO_EXECUTION
+    if last.replayed is not None and last.replayed.failure is not None:  # some frameworks only show a text of it
+        return last.replayed.failure
     return _error_of_result(call, call.result or _NO_RESULT) if last.error is None else last.error
 
 
@@ -301,7 +318,7 @@ def record_of(call: ToolCall, order: tuple[int, int], scope: CallRecord) -> Call
     record.handle = Request(call.name, requested, call.id, call.type, how.server, source=how.source)
     if how.status in (CallStatus.INVALID_ARGUMENTS, CallStatus.NOT_EXECUTED):
         record.invalid, record.request_error = how.status is CallStatus.INVALID_ARGUMENTS, how.error
-    if how.executed:
+    if how.executed or how.left_recording is not None:
         record.executions = _past_executions(call, how, arguments)
     record.result = _past_result(call, how)
     # A hand-off needs no result.
@@ -315,6 +332,8 @@ def _past_executions(call: ToolCall, how: Execution, arguments: JsonObject | Non
     attempts = [Attempt(f"earlier {n}", arguments, how.started_at, Outcome.ERROR) for n in range(how.attempts)]
     last = attempts[-1]
     last.outcome, last.error, last.artifact = outcome, how.error, how.artifact
+    if how.replayed or how.left_recording is not None:
+        last.replayed = Answer(error=how.error, left=how.left_recording)
     last.output = call.output if "output" in call.model_fields_set else ABSENT
     if how.started_at is not None and how.duration is not None:
         last.ended_at = how.started_at + timedelta(seconds=how.duration)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from toolgrade._internal.json import JsonObject, json_text, to_json_value
 from toolgrade.calls import CallOrigin, ToolCallType
+from toolgrade.capture.doubles import Answer
 from toolgrade.errors import InvalidDataError
 from toolgrade.matching.json_compare import ABSENT, json_equal, outputs_equal
 
@@ -124,6 +125,7 @@ class Attempt:
         model_output: What the model receives, if it differs from `output`.
         artifact: What the tool returned in addition to its output.
         ran: Whether the tool itself began. Frameworks may report a start and then refuse the arguments.
+        replayed: What answered it in place of the tool; `None` if the tool ran.
     """
 
     key: Key
@@ -136,6 +138,7 @@ class Attempt:
     error: str | None = None
     ended_at: datetime | None = None
     ran: bool = True
+    replayed: Answer | None = None
 
 
 @dataclass(slots=True)

@@ -40,6 +40,7 @@ from toolgrade.testing.adapter_hooks import (
     compare_calls,
     require,
 )
+from toolgrade.testing.replay_scenes import ReplayScenes
 from toolgrade.testing.scripted_model import AskFor, HandOff, StepLike
 from toolgrade.testing.tool_doubles import (
     ADD,
@@ -67,10 +68,13 @@ _Contract = TypeVar("_Contract", bound="AdapterContract")
 
 def _checks_support(contract: type[_Contract]) -> type[_Contract]:
     """Make each test fail where something was left out silently, or is said to be left out and is not."""
-    for name, test in list(vars(contract).items()):
-        if name.startswith("test_"):
-            setattr(contract, name, _checked(test))
+    for name in _tests_of(contract):
+        setattr(contract, name, _checked(getattr(contract, name)))
     return contract
+
+
+def _tests_of(contract: type[AdapterHooks]) -> list[str]:
+    return [name for name in dir(contract) if name.startswith("test_")]
 
 
 def _checked(test: Callable[[AdapterContract], None]) -> Callable[[AdapterContract], None]:
@@ -91,8 +95,8 @@ def _checked(test: Callable[[AdapterContract], None]) -> Callable[[AdapterContra
 
 
 @_checks_support
-class AdapterContract(AdapterHooks):
-    """The rules of recording. A subclass implements the hooks of its framework and inherits the tests.
+class AdapterContract(ReplayScenes):
+    """The rules of recording, and of replay. A subclass implements the hooks of its framework and inherits the tests.
 
     Only the hook `arun` is required. `unsupported` gives the reason for each test that the framework cannot pass.
 
@@ -564,7 +568,7 @@ def check_contract(contract: type[AdapterContract]) -> None:
         AssertionError: It overrides a test without a reason in `unsupported`, gives a reason for what is no test or an
             empty one, or does not say how to run its agent.
     """
-    tests = [name for name in vars(AdapterContract) if name.startswith("test_")]
+    tests = _tests_of(AdapterContract)
     overridden = {name for name in tests if getattr(contract, name) is not getattr(AdapterContract, name)}
     explained = contract.unsupported.keys()
     lines = [f"{name} is overridden; give the reason in `unsupported`" for name in sorted(overridden - explained)]

@@ -37,6 +37,7 @@ from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import error_text
 from toolgrade.calls import ToolCallType, ToolSpec
 from toolgrade.capture.builder import RunBuilder
+from toolgrade.capture.observation.replayable import replayable
 from toolgrade.capture.observation.spans import (
     NoSpan,
     Observable,
@@ -132,7 +133,9 @@ def observe(
         observable = Observable(label, tool, _check_type(type), _check_metrics(metrics, label), source)
         hidden = frozenset([hide] if isinstance(hide, str) else hide)
         name_arguments = _argument_namer(plain, hidden, defaults=defaults)
-        wrapper = _wrap(plain, lambda args, kwargs: begin_span(observable, lambda: name_arguments(args, kwargs)))
+        code = _code_of(plain)
+        called = replayable(plain, code, observable, name_arguments) if tool else plain
+        wrapper = _wrap(called, code, lambda args, kwargs: begin_span(observable, lambda: name_arguments(args, kwargs)))
         functools.update_wrapper(wrapper, plain)
         wrapper.__observed__ = observable  # type: ignore[attr-defined]
         return wrapper
@@ -364,15 +367,19 @@ def _argument_namer(function: Callable[..., Any], hidden: frozenset[str], *, def
     return name_arguments
 
 
-def _wrap(function: Callable[..., Any], begin: _SpanBeginner) -> Callable[..., Any]:
-    """Return the observed function, of the same kind (plain, async, generator) as the original."""
+def _code_of(function: Callable[..., Any]) -> object:
+    """Return what shows of which kind (plain, async, generator) a function is: itself, or the method of an object."""
     is_plain = inspect.isroutine(function) or isinstance(function, functools.partial)
-    called: object = function if is_plain else getattr(function, "__call__")  # noqa: B004, B009 - an object with a method
-    if inspect.isasyncgenfunction(called):
+    return function if is_plain else getattr(function, "__call__")  # noqa: B004, B009
+
+
+def _wrap(function: Callable[..., Any], code: object, begin: _SpanBeginner) -> Callable[..., Any]:
+    """Return the observed function, of the same kind as `code`."""
+    if inspect.isasyncgenfunction(code):
         return _wrap_async_generator(function, begin)
-    if inspect.isgeneratorfunction(called):
+    if inspect.isgeneratorfunction(code):
         return _wrap_generator(function, begin)
-    if inspect.iscoroutinefunction(called):
+    if inspect.iscoroutinefunction(code):
 
         async def acall(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
             with (span := begin(args, kwargs)):

@@ -27,6 +27,7 @@ from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import error_text
 from toolgrade.calls import ToolCallType, ToolSpec
 from toolgrade.capture.builder import RunBuilder
+from toolgrade.capture.doubles import Answer
 from toolgrade.capture.input_parts import image_parts, texts_in
 from toolgrade.capture.recorder import DEFAULT_LIMIT, DEFAULT_LIMIT_BYTES, RunRecorder
 from toolgrade.capture.records import Key, Outcome, Request, json_value
@@ -233,6 +234,11 @@ class ObservedSpan:
         """Report an event in this span to all enclosing records; the event receives the enclosing tool."""
         for record, tool in self.enclosing_records():
             record.report(lambda builder, tool=tool: event(builder, tool))  # type: ignore[misc]
+
+    def replayed(self, answer: Answer) -> None:
+        """Report that a recording answered this tool."""
+        if self.parent is not None:
+            self.parent.report(lambda builder, _: builder.tool_replayed(self.key, answer))
 
     def runs(self) -> list[Record]:
         """Return the records of the runs that this span is part of."""

@@ -1,0 +1,375 @@
+"""Tapes: the recorded runs that answer, and `replay`, which opens one."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, Literal, TypeAlias, cast, get_args
+
+from toolgrade._internal.atomic_files import atomic_write
+from toolgrade._internal.json import json_text
+from toolgrade._internal.locks import ForkSafeLock
+from toolgrade._internal.model import drop_none, set_fields
+from toolgrade._internal.text import plural
+from toolgrade.calls import CallStatus, Execution, ToolCall
+from toolgrade.capture import doubles
+from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, Run
+from toolgrade.dataset import BadLines, Golden, read_documents
+from toolgrade.errors import ConfigurationError, ToolgradeWarning
+from toolgrade.expect.matcher import Matcher
+from toolgrade.formats.document_kind import is_one_conversation, kind_of
+from toolgrade.inputs import Reading, collect_cases, join_runs, read_each, read_entries
+from toolgrade.redact import DEFAULT, Redactor
+from toolgrade.replay.cursor import ANSWERED, RecordedRun, TapeCursor, is_readable
+from toolgrade.replay.faults import Fault
+
+__all__ = ["RecordMode", "Tape", "replay"]
+
+RecordMode: TypeAlias = Literal["none", "new_episodes", "once", "all"]
+"""What runs, in the words of VCR (vcrpy, "Record Modes"): nothing; also what is not recorded; everything if the tape
+does not exist yet, else nothing; everything, in place of what was recorded."""
+
+Ignored: TypeAlias = "Mapping[str, Iterable[str] | Mapping[str, Matcher]]"
+"""By tool: JSON paths of arguments that are not compared, or matchers by the path of the argument."""
+
+Recorded: TypeAlias = "Tape | str | os.PathLike[str] | Iterable[Run | AnyCase]"
+"""A tape, the path of a file of runs, or a list of runs."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a tape is replayed; see `replay`. `records` says that every tool runs."""
+
+    record_mode: RecordMode = "none"
+    faults: tuple[Fault, ...] = ()
+    writes: frozenset[str] = frozenset()
+    allow_outside: bool = False
+    ignored: Mapping[str, Sequence[tuple[Sequence[str], Matcher | None]]] = field(default_factory=dict)
+    records: bool = False
+
+
+class Tape:
+    """Recorded runs that answer in place of tools.
+
+    A tape is divided by golden. While `evaluate` runs an agent, each of its runs has one recorded run of the golden for
+    itself, found by the id of the golden, else by its input; trials take turns. Elsewhere all recorded runs answer
+    together, unless `run` says which question is asked.
+
+    Attributes:
+        runs: The recorded runs; those of one conversation are one.
+
+    Example:
+        >>> from toolgrade import Run, ToolCall, observe
+        >>> from toolgrade.replay import replay
+        >>> @observe(tool=True)
+        ... def get_weather(city):
+        ...     raise AssertionError("this would ask a server")
+        >>> call = ToolCall(name="get_weather", input_parameters={"city": "Paris"}, output="sunny")
+        >>> with replay([Run(input="Paris?", calls=[call])]) as tape:
+        ...     print(get_weather("Paris"))
+        sunny
+        >>> print(tape)
+        1 replayed, 0 faults, 0 outside the recording
+    """
+
+    def __init__(self, runs: Iterable[Run | AnyCase] = ()) -> None:
+        """Make a tape of runs, or of cases with their called tools; `replay` opens it."""
+        cases = [one.to_test_case() if isinstance(one, Run) else one for one in runs]
+        self.runs: list[RecordedRun] = [_recorded_run(one) for one in join_runs(cases)]
+        self.options: Options = Options()
+        self._counts: Counter[str] = Counter()
+        self._turns: Counter[int] = Counter()
+        self._lock = ForkSafeLock()
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Tape:
+        """Return the tape in a file: of runs or cases as recorders and `save` write them, or of results of `evaluate`.
+
+        Raises:
+            DataFileError: Some lines cannot be read; `problems` has all of them.
+            OSError: The file cannot be opened or read.
+        """
+        tape = cls()
+        tape.runs = [_recorded_run(one, f"{os.fspath(path)}, ") for one in join_runs(_read(path))]
+        return tape
+
+    def save(self, path: str | os.PathLike[str], *, redactor: Redactor = DEFAULT) -> None:
+        """Write the tape as readable JSON: a case for each run, without ids of the run and times, one call a block.
+
+        `toolgrade score`, `approve` and other commands read it, too. An answer that holds a secret is written without
+        it, and then cannot be replayed: a warning counts these.
+
+        Args:
+            path: The file; its folder must exist.
+            redactor: Removes secrets; `redact.OFF` writes everything, for a private file.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        cases = [redactor.model(_case_of(run)) for run in self.runs if run.calls or run.golden or run.input]
+        text = json_text([case.to_dict() for case in cases], indent=2)
+        with atomic_write(Path(path)) as draft:
+            draft.write_text(f"{text}\n", encoding="utf-8")
+        hidden = sum(not is_readable(call) for case in cases for call in case.tools_called or ())
+        if hidden:
+            lost = f"{plural(hidden, 'answer')} with a secret cannot be replayed, since the secret was removed"
+            text = f"{os.fspath(path)}: {lost}; Tape.save(path, redactor=redact.OFF) keeps it, for a private file"
+            warnings.warn(text, ToolgradeWarning, stacklevel=2)
+
+    @contextmanager
+    def run(self, golden: Golden | str) -> Generator[TapeCursor, None, None]:
+        """Let the calls in the block be those of one run of an agent, on one recorded run of a golden or an input.
+
+        `evaluate` does this for each run; elsewhere it is needed if a program asks an agent several questions at once,
+        or one question several times.
+
+        Example:
+            >>> from toolgrade import Run, ToolCall, observe
+            >>> from toolgrade.replay import replay
+            >>> get_weather = observe(lambda city: "", name="get_weather", tool=True)
+            >>> call = ToolCall(name="get_weather", input_parameters={"city": "Paris"}, output="sunny")
+            >>> with replay([Run(input="Paris?", calls=[call])]) as tape:
+            ...     for _ in range(2):
+            ...         with tape.run("Paris?"):
+            ...             print(get_weather("Paris"))
+            sunny
+            sunny
+        """
+        cursor = self._cursor(golden)
+        with doubles.at(cursor):
+            yield cursor
+
+    def _cursor(self, golden: Golden | str) -> TapeCursor:
+        question = golden if isinstance(golden, str) else golden.question
+        name = None if isinstance(golden, str) else golden.id
+        tools = () if isinstance(golden, str) else golden.available_tools or ()
+        new = RecordedRun(name, question or None)
+        with self._lock:
+            runs = [] if self.options.records else self._runs_of(name, question)
+            if runs:
+                turn = self._turns[id(runs[0])]
+                self._turns[id(runs[0])] += 1
+                return TapeCursor(self, runs[turn % len(runs)], tools)
+            if self.options.record_mode != "none":
+                self.runs.append(new)
+            return TapeCursor(self, new, tools, missing=f"the tape has no run of {name or question!r}")
+
+    def _runs_of(self, name: str | None, question: str) -> list[RecordedRun]:
+        """Return the recorded runs of a golden; those of a tape without questions are of any."""
+        return (
+            [run for run in self.runs if name is not None and run.golden == name]
+            or [run for run in self.runs if run.input == question]
+            or [run for run in self.runs if run.golden is None and run.input is None]
+        )
+
+    def whole(self) -> TapeCursor:
+        """Return a cursor on all recorded runs together."""
+        if len(self.runs) == 1 and not self.options.records:
+            return TapeCursor(self, self.runs[0])
+        calls = [call for run in self.runs for call in run.calls]
+        tools = [tool for run in self.runs for tool in run.tools]
+        new = RecordedRun(source=self.runs[0].source if self.runs else "")
+        if self.options.record_mode != "none":
+            self.runs.append(new)
+        return TapeCursor(self, new, tools, calls)
+
+    def count(self, kind: str) -> None:
+        """Count a call."""
+        with self._lock:
+            self._counts[kind] += 1
+
+    def __str__(self) -> str:
+        """Return the counts: `14 replayed, 1 fault, 0 outside the recording`."""
+        counts = self._counts
+        recorded = f"{counts['recorded']:,} recorded, " if counts["recorded"] else ""
+        faults = plural(counts["faults"], "fault")
+        return f"{counts['replayed']:,} replayed, {recorded}{faults}, {counts['left']:,} outside the recording"
+
+    @property
+    def has_news(self) -> bool:
+        """Whether calls were recorded, so that the file must be written."""
+        return self._counts["recorded"] > 0
+
+    @property
+    def allow_outside(self) -> bool:
+        """Whether tools that are called where no tape is visible may run."""
+        return self.options.allow_outside
+
+    @property
+    def left(self) -> int:
+        """Number of calls that the recording did not answer."""
+        return self._counts["left"]
+
+
+@contextmanager
+def replay(
+    tape: Recorded,
+    *,
+    record_mode: RecordMode = "none",
+    ignore: Ignored | None = None,
+    faults: Iterable[Fault] = (),
+    writes: Iterable[str] = (),
+    allow_outside: bool = False,
+) -> Generator[Tape, None, None]:
+    """Let recorded runs answer in place of the tools that are called inside the block; none of these runs.
+
+    This holds for tools of LangChain, LlamaIndex and the OpenAI Agents SDK whose adapter is installed, functions under
+    `@observe(tool=True)`, and calls of MCP sessions: in the current context and in those copied from it, such as tasks
+    and `asyncio.to_thread`. A tool that is called elsewhere meanwhile, such as in a plain thread, does not run either;
+    it raises a `ReplayError`. Hosted tools are run by the provider of the model, and are not replayed.
+
+    A call takes the first recorded call of its tool with equal arguments that no earlier call took. A recorded failure
+    is raised as the exception that it was, if its type is built in or loaded and can be made of its text; else as a
+    `ReplayError` with its name. A call that is not recorded gets an error, does not run, and fails the case: "left the
+    recording at call 3", with the closest recorded call and the difference.
+
+    Args:
+        tape: A file of runs (as recorders, `evaluate` or `Tape.save` write it), a list of runs, or a `Tape`.
+        record_mode: What runs, in the words of VCR. `"none"`: nothing. `"new_episodes"`: also what is not recorded, and
+            it is added to the tape; only tools that `available_tools` declares as `read`, or that `writes` names.
+            `"once"`: everything if there is no file yet, else nothing. `"all"`: everything, in place of what was
+            recorded. A path must then end in `.json`; the tape is written there at the end.
+        ignore: Arguments that are not compared, by tool: `{"search": ["$.session"]}`; or are, by a matcher:
+            `{"search": {"$.query": IgnoreCase()}}`.
+        faults: Faults to plant.
+        writes: Tools that may run with `"new_episodes"` although they may write.
+        allow_outside: Let tools run that are called where no tape is visible.
+
+    Raises:
+        ConfigurationError: There is no such file, or an option is wrong.
+        DataFileError: Some lines of the file cannot be read.
+        ReplayError: The tools of an installed framework cannot be replaced.
+
+    Example:
+        >>> from toolgrade import Run, ToolCall, observe
+        >>> from toolgrade.replay import replay
+        >>> @observe(tool=True)
+        ... def pay(amount):
+        ...     raise AssertionError("this would pay")
+        >>> runs = [Run(calls=[ToolCall(name="pay", input_parameters={"amount": 5}, output="paid")])]
+        >>> with replay(runs):
+        ...     print(pay(5))
+        ...     pay(6)
+        Traceback (most recent call last):
+        ...
+        toolgrade.errors.ReplayError: left the recording at call 2: pay {"amount": 6}; all 1 recorded calls of pay ...
+    """
+    if record_mode not in get_args(RecordMode):
+        raise ConfigurationError(f"record_mode must be one of {', '.join(get_args(RecordMode))}, got {record_mode!r}")
+    path = Path(tape) if isinstance(tape, (str, os.PathLike)) else None
+    if path is not None and record_mode != "none" and path.suffix != ".json":
+        remedy = f"Tape.load({str(path)!r}).save({str(path.with_suffix('.json'))!r}) makes one"
+        raise ConfigurationError(f"a tape that is recorded must be a file that ends in .json, got {path}; {remedy}")
+    source = _source(tape, path, record_mode)
+    opened = Tape()
+    records = record_mode == "all" or (record_mode == "once" and source is None)
+    opened.runs = [] if records or source is None else [replace(run, calls=list(run.calls)) for run in source.runs]
+    opened.options = Options(
+        record_mode, tuple(faults), frozenset(_names(writes)), allow_outside, _read_ignored(ignore or {}), records
+    )
+    with doubles.opened(opened):
+        try:
+            with doubles.at(opened.whole()):
+                yield opened
+        finally:
+            if path is not None and opened.has_news:
+                opened.save(path)
+
+
+def _source(tape: Recorded, path: Path | None, record_mode: RecordMode) -> Tape | None:
+    """Return the recorded tape; `None` if it is yet to be recorded."""
+    if path is None:
+        source = tape if isinstance(tape, Tape) else Tape(cast("Iterable[Run | AnyCase]", tape))
+        return source if source.runs else None
+    if path.exists():
+        return Tape.load(path)
+    if record_mode == "none":
+        raise ConfigurationError(f"there is no tape {str(path)!r}; record it with record_mode='once'")
+    return None
+
+
+def _names(writes: Iterable[str]) -> Iterable[str]:
+    return [writes] if isinstance(writes, str) else writes
+
+
+def _read_ignored(ignore: Ignored) -> dict[str, list[tuple[Sequence[str], Matcher | None]]]:
+    """Return what is not compared, by tool; each place as its keys."""
+    read: dict[str, list[tuple[Sequence[str], Matcher | None]]] = {}
+    for tool, places in ignore.items():
+        pairs = places.items() if isinstance(places, Mapping) else [(one, None) for one in places]
+        for place, matcher in pairs:
+            keys = place.removeprefix("$.").split(".")
+            wrong = (
+                isinstance(places, str) or not all(keys) or (matcher is not None and not isinstance(matcher, Matcher))
+            )
+            if wrong:
+                example = '{"search": ["$.session"]} or {"search": {"$.query": IgnoreCase()}}'
+                raise ConfigurationError(f"ignore must be like {example}, got {places!r:.60} for {tool!r}")
+            read.setdefault(tool, []).append((keys, matcher))
+    return read
+
+
+def _read(path: str | os.PathLike[str]) -> list[AnyCase]:
+    """Return the cases in a file: of a file of results, the last one of each case that it holds."""
+    how = Reading(unit="any")
+    bad = BadLines()
+    documents = list(read_documents(os.fspath(path), is_one=is_one_conversation))
+    if documents and kind_of(documents[0].value) == "results":
+        contents = {}
+        for document in documents[1:]:
+            value = document.value
+            if isinstance(value, dict) and isinstance(value.get("content"), dict):
+                contents[value.get("case"), value.get("trial")] = document._replace(value=value["content"])
+        cases = collect_cases(read_each(contents.values(), how), os.fspath(path), bad)
+    else:
+        cases = collect_cases(read_entries(os.fspath(path), how), os.fspath(path), bad)
+    bad.check(os.fspath(path), has_cases=True, reject=True)
+    return cases
+
+
+def _recorded_run(case: AnyCase, file: str = "") -> RecordedRun:
+    if isinstance(case, ConversationalTestCase):
+        calls = [call for turn in case.turns for call in turn.tools_called or ()]
+        text = next((turn.content for turn in case.turns if turn.role == "user"), None)
+    else:
+        run = case.run
+        has_calls = run is not None and "calls" in run.model_fields_set
+        calls = list(run.calls if run is not None and has_calls else case.tools_called or ())
+        parts = [case.input] if isinstance(case.input, str) else case.input or ()
+        text = "\n".join(part for part in parts if isinstance(part, str)) or None
+    label = getattr(case, "name", None) or case.id or text or ""
+    return RecordedRun(case.id, text, calls, case.available_tools or (), f"{file}{label}")
+
+
+def _case_of(run: RecordedRun) -> LLMTestCase:
+    """Return a recorded run as the case that is written."""
+    fields = {"id": run.golden, "input": run.input, "available_tools": list(run.tools) or None}
+    return LLMTestCase(**drop_none(fields), tools_called=[_written(call) for call in run.calls if _is_known(call)])
+
+
+def _is_known(call: ToolCall) -> bool:
+    return call.execution is None or call.execution.status in ANSWERED
+
+
+def _written(call: ToolCall) -> ToolCall:
+    """Return a call with what a replay needs."""
+    fields = {name: value for name, value in set_fields(call).items() if name in _WRITTEN}
+    how = {name: value for name, value in set_fields(call.execution or Execution()).items() if name in _WRITTEN_HOW}
+    if how.get("status") is CallStatus.OK:
+        del how["status"]
+    if how.get("children"):
+        how["children"] = [_written(child) for child in how["children"]]
+    else:
+        how.pop("children", None)
+    if how:
+        fields["execution"] = Execution(**how)
+    return ToolCall(**fields)
+
+
+_WRITTEN: Final = frozenset({"name", "input_parameters", "output"})
+_WRITTEN_HOW: Final = frozenset({"status", "error", "model_output", "artifact", "children", "not_captured"})
