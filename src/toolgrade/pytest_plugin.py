@@ -27,6 +27,7 @@ _COLUMNS = 80
 _FEWEST_COLUMNS = 40
 _FIXTURES = {"toolgrade", "toolgrade_golden"}
 _PROPERTY = "toolgrade."
+_TEST = pytest.StashKey[Any]()
 _NOTES = pytest.StashKey["list[Note]"]()
 
 
@@ -45,6 +46,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--toolgrade-update", action="store_true", help="Rewrite goldens that differ, and show the differences."
     )
+    group.addoption(
+        "--toolgrade-record",
+        metavar="MODE",
+        choices=["none", "new_episodes", "once", "all"],
+        default="none",
+        help="What tests with toolgrade_replay run and record: none, new_episodes, once or all.  [default: none]",
+    )
     group.addoption("--toolgrade-report", metavar="FILE", help="Write all results of the toolgrade fixtures as JSON.")
 
 
@@ -58,9 +66,20 @@ def pytest_configure(config: pytest.Config) -> None:
         "toolgrade_goldens(path): run the test once for each golden of a file, as its argument `golden`; the path is "
         "relative to the file of the test.",
     )
+    config.addinivalue_line(
+        "markers",
+        "toolgrade_replay(path, ignore=, faults=, writes=, allow_outside=): answer the tools that the test calls from "
+        "a tape, see toolgrade.replay; the path is relative to the file of the test.",
+    )
+    if config.getoption("--toolgrade-record") != "none" and _has_workers(config):
+        raise pytest.UsageError("--toolgrade-record must run without pytest-xdist, whose workers would write one file")
     target = _report_target(config)
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Summary(config, target), "toolgrade-summary")
+
+
+def _has_workers(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput") or bool(getattr(config.option, "numprocesses", None))
 
 
 def _report_target(config: pytest.Config) -> Path | None:
@@ -148,6 +167,23 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, None, None]:
         return
     with traces.tracing_test():
         yield
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let a test with `toolgrade_replay` run inside of its tape, whichever plugin then calls it."""
+    marker = item.get_closest_marker("toolgrade_replay")
+    if marker is None:
+        return
+    if [isinstance(argument, (str, os.PathLike)) for argument in marker.args] != [True]:
+        message = "toolgrade_replay must have one argument by position, the path of a tape"
+        raise pytest.UsageError(f"{item.nodeid}: {message}")
+    from toolgrade._pytest.replayed import replayed
+
+    function: Any = item
+    test = item.stash.setdefault(_TEST, function.obj)  # a test that is run again was changed before
+    path = item.path.parent / marker.args[0]
+    function.obj = replayed(test, path, item.config.getoption("--toolgrade-record"), marker.kwargs)
 
 
 @pytest.fixture

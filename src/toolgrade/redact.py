@@ -181,7 +181,7 @@ _UNREDACTED_FIELDS = frozenset(
     {
         *("id", "name", "type", "role", "run_id", "conversation_id", "agent", "server", "models", "usage"),
         *("call", "from_agent", "to_agent", "failed_handoffs"),
-        *("status", "executed", "attempts", "step", "origin", "started_at", "duration", "not_captured"),
+        *("status", "executed", "attempts", "replayed", "step", "origin", "started_at", "duration", "not_captured"),
         *("data", "mime_type"),
     }
 )

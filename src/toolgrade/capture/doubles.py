@@ -104,7 +104,7 @@ class Cursor(Protocol):
         """Return what answers a call."""
 
     def checked(self, run: Run) -> Run:
-        """Return a run of this agent; one that does not show that it left the recording says so."""
+        """Return a run of this agent; if it shows none of the calls that left the recording, these are added."""
 
 
 _cursor: Final[ContextVar[Cursor | None]] = ContextVar("toolgrade_tape_cursor", default=None)

@@ -36,6 +36,7 @@ _SECTIONS = {
         "init": "Write a gate for pytest, two goldens and a CI workflow that run at once, offline.",
         "convert": "Convert recorded messages or traces to test cases.",
         "mcp-record": "Stand between an MCP client and a server, and record the calls.",
+        "mcp-replay": "Be an MCP server that offers recorded tools, and answers from the recording.",
         "approve": "Turn recorded cases or runs into goldens that expect the calls they made.",
         "lint": "Check the expectations of cases or goldens without scoring them.",
     },

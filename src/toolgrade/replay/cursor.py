@@ -14,7 +14,7 @@ from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import error_text
 from toolgrade.calls import CallStatus, Execution, ToolCall, ToolCallType, ToolEffect, ToolSpec
 from toolgrade.capture.doubles import Answer, at
-from toolgrade.cases import Run, RunStatus
+from toolgrade.cases import Run
 from toolgrade.errors import InvalidDataError
 from toolgrade.expect.matcher import Matcher
 from toolgrade.matching.argument_pattern import Mismatches, Template
@@ -31,7 +31,7 @@ ANSWERED: Final = frozenset({CallStatus.OK, CallStatus.ERROR})
 """Statuses of calls whose tool ran to its end; of others, the framework itself has answered, or nobody."""
 
 
-@dataclass
+@dataclass(eq=False)
 class RecordedRun:
     """The calls of one run, or of all turns of a conversation, and whose they are."""
 
@@ -42,6 +42,16 @@ class RecordedRun:
     tools: Sequence[ToolSpec] = ()
     source: str = ""
     """Where it stands, for messages."""
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether it does not say of which question it is."""
+        return self.golden is None and self.input is None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it says anything."""
+        return bool(self.calls) or not self.is_anonymous
 
 
 class TapeCursor:
@@ -55,6 +65,8 @@ class TapeCursor:
         calls: Sequence[ToolCall] | None = None,
         *,
         missing: str = "",
+        records: bool = False,
+        replaces: bool = False,
     ) -> None:
         """Start before the first call.
 
@@ -64,13 +76,17 @@ class TapeCursor:
             tools: Further tools, of which some are declared to read.
             calls: The recorded calls, if they are not those of `run`.
             missing: Why there is no recorded run.
+            records: Every tool runs and is recorded.
+            replaces: What is recorded replaces the whole tape.
         """
         self.tape = tape
         self.run = run
-        self.left: list[str] = []
-        """Why the recording had no answer, for each call that left it."""
+        self.left: list[ToolCall] = []
+        """The calls that the recording does not answer, with the reason."""
         self._tools = (*run.tools, *tools)
         self._missing = missing
+        self._records = records
+        self._replaces = records and replaces
         self._lock = ForkSafeLock()
         self._recorded = [one for one in (run.calls if calls is None else calls) if _is_answered(one)]
         self._unused = self._recorded.copy()
@@ -83,30 +99,30 @@ class TapeCursor:
         try:
             asked: JsonObject = to_json_value(dict(arguments))
         except InvalidDataError as error:
-            return self._leave(f"the arguments of {name} cannot be compared: {error}")
+            return self._leave(name, {}, f"the arguments of {name} cannot be compared: {error}")
         with self._lock:
             self._count += 1
             self._by_tool[name] += 1
             faults = [one for one in self.tape.options.faults if one.tool == name and one.hits(self._by_tool[name])]
             delay = sum(one.delay for one in faults)
-            for fault in faults:
-                answer = fault.answer(delay)
+            if faults:
                 self.tape.count("faults")
-                if answer is not None:
-                    return answer
-            if self.tape.options.records:
+            answer = next(filter(None, (fault.answer(delay) for fault in faults)), None)
+            if answer is not None:
+                return answer
+            if self._records:
                 return self._running(name, asked, runs_agent=runs_agent)
             found, hidden = self._take(name, asked)
             if runs_agent and (found is None or (found.execution and found.execution.children)):
                 return self._agent(name, found)
             if found is not None:
-                return self._answer(found, hidden, delay)
+                return self._answer(found, asked, hidden, delay)
             if self.tape.options.record_mode == "new_episodes" and self._may_run(name):
                 return self._running(name, asked, runs_agent=runs_agent)
-            return self._leave(self._difference(name, asked))
+            return self._leave(name, asked, self._difference(name, asked))
 
     def checked(self, run: Run) -> Run:
-        """Return a run of this agent; one that does not show that it left the recording says so."""
+        """Return a run of this agent; if it shows none of the calls that left the recording, these are added."""
         calls = run.select_calls(nested=True)
         left, self._reported = self.left[self._reported :], len(self.left)
         warnings = list(run.warnings)
@@ -116,20 +132,24 @@ class TapeCursor:
             warnings.append(f"{', '.join(hosted)} {are} run by the provider of the model, and not replayed")
         changes: dict[str, Any] = {} if warnings == run.warnings else {"warnings": warnings}
         if left and not any(call.execution and call.execution.left_recording for call in calls):
-            changes |= {"status": RunStatus.STOPPED, "error": left[0]}
+            changes["calls"] = [*run.calls, *left]
         return run.model_copy(update=changes) if changes else run
 
     def _running(self, name: str, arguments: JsonObject, *, runs_agent: bool) -> _Running:
         """Return the tool as it runs and is recorded; an agent's calls are recorded inside its call."""
-        inner = TapeCursor(self.tape, RecordedRun()) if runs_agent else None
+        inner = TapeCursor(self.tape, RecordedRun(), records=True) if runs_agent else None
         call = ToolCall(name=name, input_parameters=arguments, execution=Execution(status=CallStatus.CANCELLED))
-        self.run.calls.append(call)
-        index = len(self.run.calls) - 1
+        with self.tape.lock:
+            if self._replaces:
+                self._replaces = False
+                self.tape.forget()
+            self.run.calls.append(call)
+            index = len(self.run.calls) - 1
 
         def note(fields: JsonObject, how: JsonObject) -> None:
             children = inner.run.calls if inner is not None else None
             execution = Execution(**drop_none({**how, "executed": True, "children": children or None}))
-            with self._lock:
+            with self.tape.lock:
                 self.run.calls[index] = ToolCall(name=name, input_parameters=arguments, **fields, execution=execution)
             self.tape.count("recorded")
 
@@ -175,7 +195,7 @@ class TapeCursor:
             called = called if matcher is not None else _without(called, path, None)
         return Template(expected).mismatches(called)
 
-    def _answer(self, call: ToolCall, hidden: Sequence[Path], delay: float) -> Answer:
+    def _answer(self, call: ToolCall, asked: JsonObject, hidden: Sequence[Path], delay: float) -> Answer:
         """Return the recorded answer of a call, if it can be given."""
         how = call.execution or Execution()
         model_output = how.model_output if "model_output" in how.model_fields_set else ABSENT
@@ -183,9 +203,11 @@ class TapeCursor:
         where = how.source or self.run.source or "the tape"
         if redacted:
             remedy = "record it without redaction into a private file, such as JsonlSink(path, redactor=redact.OFF)"
-            return self._leave(f"the recorded {redacted} of {call.name} is redacted ({where}); {remedy}", cannot=True)
+            text = f"the recorded {redacted} of {call.name} is redacted ({where}); {remedy}"
+            return self._leave(call.name, asked, text, cannot=True)
         if how.status is CallStatus.OK and not call.captured("output"):
-            return self._leave(f"the output of {call.name} was not captured ({where}); record it again", cannot=True)
+            text = f"the output of {call.name} was not captured ({where}); record it again"
+            return self._leave(call.name, asked, text, cannot=True)
         warning = None
         if hidden:
             places = ", ".join(place("input_parameters", path) for path in hidden)
@@ -198,12 +220,14 @@ class TapeCursor:
         output = call.output if "output" in call.model_fields_set else None
         return Answer(output, model_output, how.artifact, delay=delay, warning=warning, children=children)
 
-    def _leave(self, why: str, *, cannot: bool = False) -> Answer:
+    def _leave(self, name: str, asked: JsonObject, why: str, *, cannot: bool = False) -> Answer:
         """Return the answer to a call that the recording does not answer."""
         text = f"{'cannot replay' if cannot else 'left the recording at'} call {self._count}: {why}"
-        self.left.append(text)
+        answer = Answer(left=text)
+        how = Execution(status=CallStatus.ERROR, error=answer.failure, left_recording=text)
+        self.left.append(ToolCall(name=name, input_parameters=asked, execution=how))
         self.tape.count("left")
-        return Answer(left=text)
+        return answer
 
     def _difference(self, name: str, asked: JsonObject) -> str:
         """Return the call that is not recorded, and how the closest recorded one differs."""

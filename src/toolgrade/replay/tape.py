@@ -31,8 +31,8 @@ from toolgrade.replay.faults import Fault
 __all__ = ["RecordMode", "Tape", "replay"]
 
 RecordMode: TypeAlias = Literal["none", "new_episodes", "once", "all"]
-"""What runs, in the words of VCR (vcrpy, "Record Modes"): nothing; also what is not recorded; everything if the tape
-does not exist yet, else nothing; everything, in place of what was recorded."""
+"""What runs, in the words of VCR (vcrpy, "Record Modes"): nothing; also what is not recorded; everything of a golden
+without a recorded run; everything, in place of what was recorded."""
 
 Ignored: TypeAlias = "Mapping[str, Iterable[str] | Mapping[str, Matcher]]"
 """By tool: JSON paths of arguments that are not compared, or matchers by the path of the argument."""
@@ -43,14 +43,13 @@ Recorded: TypeAlias = "Tape | str | os.PathLike[str] | Iterable[Run | AnyCase]"
 
 @dataclass(frozen=True)
 class Options:
-    """How a tape is replayed; see `replay`. `records` says that every tool runs."""
+    """How a tape is replayed; see `replay`."""
 
     record_mode: RecordMode = "none"
     faults: tuple[Fault, ...] = ()
     writes: frozenset[str] = frozenset()
     allow_outside: bool = False
     ignored: Mapping[str, Sequence[tuple[Sequence[str], Matcher | None]]] = field(default_factory=dict)
-    records: bool = False
 
 
 class Tape:
@@ -59,9 +58,6 @@ class Tape:
     A tape is divided by golden. While `evaluate` runs an agent, each of its runs has one recorded run of the golden for
     itself, found by the id of the golden, else by its input; trials take turns. Elsewhere all recorded runs answer
     together, unless `run` says which question is asked.
-
-    Attributes:
-        runs: The recorded runs; those of one conversation are one.
 
     Example:
         >>> from toolgrade import Run, ToolCall, observe
@@ -80,11 +76,15 @@ class Tape:
     def __init__(self, runs: Iterable[Run | AnyCase] = ()) -> None:
         """Make a tape of runs, or of cases with their called tools; `replay` opens it."""
         cases = [one.to_test_case() if isinstance(one, Run) else one for one in runs]
-        self.runs: list[RecordedRun] = [_recorded_run(one) for one in join_runs(cases)]
+        self._recorded = [_recorded_run(one) for one in join_runs(cases)]
+        self._added: list[RecordedRun] = []
         self.options: Options = Options()
         self._counts: Counter[str] = Counter()
         self._turns: Counter[int] = Counter()
-        self._lock = ForkSafeLock()
+        self.outside: TapeCursor = TapeCursor(self, RecordedRun())
+        """The place of calls that belong to no run of `evaluate` or `run`."""
+        self.lock: ForkSafeLock = ForkSafeLock()
+        """Held while the recorded runs are changed."""
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Tape:
@@ -95,7 +95,7 @@ class Tape:
             OSError: The file cannot be opened or read.
         """
         tape = cls()
-        tape.runs = [_recorded_run(one, f"{os.fspath(path)}, ") for one in join_runs(_read(path))]
+        tape._recorded = [_recorded_run(one, f"{os.fspath(path)}, ") for one in join_runs(_read(path))]
         return tape
 
     def save(self, path: str | os.PathLike[str], *, redactor: Redactor = DEFAULT) -> None:
@@ -111,7 +111,7 @@ class Tape:
         Raises:
             OSError: The file cannot be written.
         """
-        cases = [redactor.model(_case_of(run)) for run in self.runs if run.calls or run.golden or run.input]
+        cases = [redactor.model(_case_of(run)) for run in self.runs]
         text = json_text([case.to_dict() for case in cases], indent=2)
         with atomic_write(Path(path)) as draft:
             draft.write_text(f"{text}\n", encoding="utf-8")
@@ -148,39 +148,52 @@ class Tape:
         question = golden if isinstance(golden, str) else golden.question
         name = None if isinstance(golden, str) else golden.id
         tools = () if isinstance(golden, str) else golden.available_tools or ()
-        new = RecordedRun(name, question or None)
-        with self._lock:
-            runs = [] if self.options.records else self._runs_of(name, question)
-            if runs:
+        mode = self.options.record_mode
+        with self.lock:
+            runs = self._runs_of(name, question)
+            if mode == "all":
+                self._recorded = [run for run in self._recorded if run not in runs or run.is_anonymous]
+            elif runs:
                 turn = self._turns[id(runs[0])]
                 self._turns[id(runs[0])] += 1
                 return TapeCursor(self, runs[turn % len(runs)], tools)
-            if self.options.record_mode != "none":
-                self.runs.append(new)
-            return TapeCursor(self, new, tools, missing=f"the tape has no run of {name or question!r}")
+            new = RecordedRun(name, question or None)
+            self._added.append(new)
+            missing = f"the tape has no run of {name or question!r}"
+            return TapeCursor(self, new, tools, missing=missing, records=mode in {"all", "once"})
 
     def _runs_of(self, name: str | None, question: str) -> list[RecordedRun]:
         """Return the recorded runs of a golden; those of a tape without questions are of any."""
         return (
-            [run for run in self.runs if name is not None and run.golden == name]
-            or [run for run in self.runs if run.input == question]
-            or [run for run in self.runs if run.golden is None and run.input is None]
+            [run for run in self._recorded if name is not None and run.golden == name]
+            or [run for run in self._recorded if run.input == question]
+            or [run for run in self._recorded if run.is_anonymous]
         )
 
     def whole(self) -> TapeCursor:
         """Return a cursor on all recorded runs together."""
-        if len(self.runs) == 1 and not self.options.records:
-            return TapeCursor(self, self.runs[0])
-        calls = [call for run in self.runs for call in run.calls]
-        tools = [tool for run in self.runs for tool in run.tools]
-        new = RecordedRun(source=self.runs[0].source if self.runs else "")
-        if self.options.record_mode != "none":
-            self.runs.append(new)
-        return TapeCursor(self, new, tools, calls)
+        if len(self._recorded) == 1 and self.options.record_mode != "all":
+            return TapeCursor(self, self._recorded[0])
+        calls = [call for run in self._recorded for call in run.calls]
+        tools = [tool for run in self._recorded for tool in run.tools]
+        new = RecordedRun(source=self._recorded[0].source if self._recorded else "")
+        self._added.append(new)
+        records = self.options.record_mode == "all" or (self.options.record_mode == "once" and not self._recorded)
+        return TapeCursor(self, new, tools, calls, records=records, replaces=True)
+
+    def forget(self) -> None:
+        """Leave out what was recorded before: calls without a golden replace all of it."""
+        self._recorded = []
+
+    def copy(self) -> Tape:
+        """Return a tape of the same runs, to which calls can be added."""
+        tape = Tape()
+        tape._recorded = [replace(run, calls=list(run.calls)) for run in self.runs]
+        return tape
 
     def count(self, kind: str) -> None:
         """Count a call."""
-        with self._lock:
+        with self.lock:
             self._counts[kind] += 1
 
     def __str__(self) -> str:
@@ -191,9 +204,16 @@ class Tape:
         return f"{counts['replayed']:,} replayed, {recorded}{faults}, {counts['left']:,} outside the recording"
 
     @property
+    def runs(self) -> list[RecordedRun]:
+        """The recorded runs; those of one conversation are one."""
+        return [*self._recorded, *(run for run in self._added if run.is_known)]
+
+    @property
     def has_news(self) -> bool:
-        """Whether calls were recorded, so that the file must be written."""
-        return self._counts["recorded"] > 0
+        """Whether something was recorded, so that the file must be written."""
+        return (self.options.record_mode != "none" and any(run.is_known for run in self._added)) or bool(
+            self._counts["recorded"]
+        )
 
     @property
     def allow_outside(self) -> bool:
@@ -232,7 +252,7 @@ def replay(
         tape: A file of runs (as recorders, `evaluate` or `Tape.save` write it), a list of runs, or a `Tape`.
         record_mode: What runs, in the words of VCR. `"none"`: nothing. `"new_episodes"`: also what is not recorded, and
             it is added to the tape; only tools that `available_tools` declares as `read`, or that `writes` names.
-            `"once"`: everything if there is no file yet, else nothing. `"all"`: everything, in place of what was
+            `"once"`: everything of a golden that has no recorded run yet. `"all"`: everything, in place of what was
             recorded. A path must then end in `.json`; the tape is written there at the end.
         ignore: Arguments that are not compared, by tool: `{"search": ["$.session"]}`; or are, by a matcher:
             `{"search": {"$.query": IgnoreCase()}}`.
@@ -247,17 +267,19 @@ def replay(
 
     Example:
         >>> from toolgrade import Run, ToolCall, observe
-        >>> from toolgrade.replay import replay
+        >>> from toolgrade.replay import ReplayError, replay
         >>> @observe(tool=True)
         ... def pay(amount):
         ...     raise AssertionError("this would pay")
         >>> runs = [Run(calls=[ToolCall(name="pay", input_parameters={"amount": 5}, output="paid")])]
         >>> with replay(runs):
         ...     print(pay(5))
-        ...     pay(6)
-        Traceback (most recent call last):
-        ...
-        toolgrade.errors.ReplayError: left the recording at call 2: pay {"amount": 6}; all 1 recorded calls of pay ...
+        ...     try:
+        ...         pay(6)
+        ...     except ReplayError as error:
+        ...         print(str(error)[:52])
+        paid
+        left the recording at call 2: pay {"amount": 6}; the
     """
     if record_mode not in get_args(RecordMode):
         raise ConfigurationError(f"record_mode must be one of {', '.join(get_args(RecordMode))}, got {record_mode!r}")
@@ -265,36 +287,28 @@ def replay(
     if path is not None and record_mode != "none" and path.suffix != ".json":
         remedy = f"Tape.load({str(path)!r}).save({str(path.with_suffix('.json'))!r}) makes one"
         raise ConfigurationError(f"a tape that is recorded must be a file that ends in .json, got {path}; {remedy}")
-    source = _source(tape, path, record_mode)
-    opened = Tape()
-    records = record_mode == "all" or (record_mode == "once" and source is None)
-    opened.runs = [] if records or source is None else [replace(run, calls=list(run.calls)) for run in source.runs]
-    opened.options = Options(
-        record_mode, tuple(faults), frozenset(_names(writes)), allow_outside, _read_ignored(ignore or {}), records
-    )
+    opened = _source(tape, path, record_mode).copy()
+    may_write = frozenset([writes] if isinstance(writes, str) else writes)
+    opened.options = Options(record_mode, tuple(faults), may_write, allow_outside, _read_ignored(ignore or {}))
     with doubles.opened(opened):
         try:
-            with doubles.at(opened.whole()):
+            opened.outside = opened.whole()
+            with doubles.at(opened.outside):
                 yield opened
         finally:
             if path is not None and opened.has_news:
                 opened.save(path)
 
 
-def _source(tape: Recorded, path: Path | None, record_mode: RecordMode) -> Tape | None:
-    """Return the recorded tape; `None` if it is yet to be recorded."""
+def _source(tape: Recorded, path: Path | None, record_mode: RecordMode) -> Tape:
+    """Return the recorded tape; an empty one if it is yet to be recorded."""
     if path is None:
-        source = tape if isinstance(tape, Tape) else Tape(cast("Iterable[Run | AnyCase]", tape))
-        return source if source.runs else None
+        return tape if isinstance(tape, Tape) else Tape(cast("Iterable[Run | AnyCase]", tape))
     if path.exists():
         return Tape.load(path)
     if record_mode == "none":
         raise ConfigurationError(f"there is no tape {str(path)!r}; record it with record_mode='once'")
-    return None
-
-
-def _names(writes: Iterable[str]) -> Iterable[str]:
-    return [writes] if isinstance(writes, str) else writes
+    return Tape()
 
 
 def _read_ignored(ignore: Ignored) -> dict[str, list[tuple[Sequence[str], Matcher | None]]]:
@@ -362,10 +376,9 @@ def _written(call: ToolCall) -> ToolCall:
     how = {name: value for name, value in set_fields(call.execution or Execution()).items() if name in _WRITTEN_HOW}
     if how.get("status") is CallStatus.OK:
         del how["status"]
-    if how.get("children"):
+    how = {name: value for name, value in how.items() if value != []}
+    if "children" in how:
         how["children"] = [_written(child) for child in how["children"]]
-    else:
-        how.pop("children", None)
     if how:
         fields["execution"] = Execution(**how)
     return ToolCall(**fields)

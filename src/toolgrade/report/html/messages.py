@@ -40,8 +40,11 @@ _ALL_IMAGES = 20_000_000
 
 
 def problem_text(execution: Execution) -> str:
-    """Return the status of a call in words; empty if it is ok."""
-    return "" if execution.status is CallStatus.OK else execution.status.value.replace("_", " ")
+    """Return the status of a call in words, and whether a recording answered it; empty if it is ok and ran."""
+    if execution.left_recording is not None:
+        return "left the recording"
+    words = "" if execution.status is CallStatus.OK else execution.status.value.replace("_", " ")
+    return ", ".join(filter(None, [words, "replayed" if execution.replayed else ""]))
 
 
 def is_failure(execution: Execution) -> bool:
