@@ -19,7 +19,7 @@ from processes import COMMAND, Finished, environment, run_python
 from toolgrade.cli import init
 from toolgrade.cli.main import main
 
-NAMES = ("evals/test_agent.py", "evals/goldens.jsonl", ".github/workflows/toolgrade.yml")
+NAMES = ("evals/test_agent.py", "evals/goldens.jsonl", "evals/tapes/agent.json", ".github/workflows/toolgrade.yml")
 PLACEHOLDER = "git+https://replace-this.invalid/toolgrade"
 INSTALLED = "git+https://git.example/toolgrade@a1b2"
 PACKAGES = {
@@ -53,11 +53,15 @@ def installed_by(workflow: str) -> list[str]:
 
 @pytest.mark.parametrize("framework", PACKAGES)
 def test_the_gate_runs_at_once(tmp_path: Path, framework: str) -> None:
-    """It passes; a copy with another expectation fails, so it measures what the agent does."""
+    """It passes without its tools; a copy with another expectation fails, so it measures what the agent does."""
     for package in PACKAGES[framework]:
         if find_spec(package) is None:
             pytest.skip(f"{package} is not installed here")
     assert RUNNER.invoke(main, ["init", str(tmp_path), "--framework", framework]).exit_code == 0
+    code = (tmp_path / "evals" / "test_agent.py").read_text(encoding="utf-8")
+    code, tools = re.subn(r'return f"(Order|{amount})', r'raise AssertionError("it ran"); f"\1', code)
+    assert tools == 2
+    (tmp_path / "evals" / "test_agent.py").write_text(code, encoding="utf-8")
     changed = shutil.copytree(tmp_path / "evals", tmp_path / "changed")
     goldens = changed / "goldens.jsonl"
     goldens.write_text(goldens.read_text(encoding="utf-8").replace('"amount": 20', '"amount": 21'), encoding="utf-8")
@@ -71,7 +75,7 @@ def test_the_gate_runs_at_once(tmp_path: Path, framework: str) -> None:
 
 @pytest.mark.parametrize("framework", PACKAGES)
 def test_what_it_writes(tmp_path: Path, framework: str) -> None:
-    """Three files, and the command that runs them; the workflow installs what the gate imports."""
+    """Four files, and the command that runs them; the workflow installs what the gate imports."""
     folder = tmp_path / "my project"
     result = RUNNER.invoke(main, ["init", str(folder), "--framework", framework])
     files = contents(folder)
@@ -83,7 +87,7 @@ def test_what_it_writes(tmp_path: Path, framework: str) -> None:
     assert f"  cd '{folder}' && pytest evals\n" in result.stdout
     assert len([json.loads(line) for line in files["evals/goldens.jsonl"].splitlines()]) == 2
     imported = set(re.findall(r"^(?:from|import) (\w+)", files["evals/test_agent.py"], re.MULTILINE))
-    packages = {argument.partition(" @ ")[0] for argument in installed_by(files[NAMES[2]])}
+    packages = {argument.partition(" @ ")[0] for argument in installed_by(files[NAMES[-1]])}
     assert {package.replace("-", "_") for package in packages} >= {
         name for name in imported if name.startswith("toolgrade") or name in {"pytest", "langchain"}
     }
@@ -161,7 +165,7 @@ def test_toolgrade_comes_from_git(
     monkeypatch.setattr(init, "distribution", lambda _: SimpleNamespace(read_text=lambda _: text))
     result = RUNNER.invoke(main, ["init", str(tmp_path), "--framework", "openai-agents"])
 
-    assert installed_by(contents(tmp_path)[NAMES[2]]) == [
+    assert installed_by(contents(tmp_path)[NAMES[-1]]) == [
         f"toolgrade @ {address}",
         "pytest",
         f"toolgrade-openai-agents @ {address}#subdirectory=adapters/openai-agents",
@@ -173,7 +177,7 @@ def test_toolgrade_comes_from_git(
 def test_the_steps_of_the_workflow_run(tmp_path: Path) -> None:
     """After the installation, with the variables of a runner; the summary has the table of the report."""
     RUNNER.invoke(main, ["init", str(tmp_path), "--framework", "python"])
-    text = (tmp_path / NAMES[2]).read_text(encoding="utf-8")
+    text = (tmp_path / NAMES[-1]).read_text(encoding="utf-8")
     uses = re.findall(r"uses: (.*)", text)
     (report,) = re.findall(r"run: \|\n((?: {10}.*\n)+)", text)
 

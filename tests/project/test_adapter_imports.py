@@ -14,7 +14,18 @@ PUBLIC_MODULES = {
     *(
         f"toolgrade.{name}"
         for name in (
-            *("agents", "calls", "capture", "cases", "dataset", "errors", "evaluation", "expect", "formats"),
+            *(
+                "agents",
+                "calls",
+                "capture",
+                "capture.doubles",
+                "cases",
+                "dataset",
+                "errors",
+                "evaluation",
+                "expect",
+                "formats",
+            ),
             *("judge", "linting", "matching", "metrics", "redact", "report", "results", "scale", "stats", "testing"),
         )
     ),

@@ -69,6 +69,7 @@ PROGRAMS = [
         ("docs/validity.md", VALIDITY),
         ("docs/comparison.md", COMPARISON),
         ("docs/reports.md", REPORTS),
+        ("docs/replay.md", (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")),
         ("docs/runners.md", (ROOT / "docs" / "runners.md").read_text(encoding="utf-8")),
         ("docs/errors.md", (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")),
         ("docs/extend.md", (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")),

@@ -134,7 +134,7 @@ class Shop:
     """A shop with a tool."""
 
     @observe(tool=True, hide="connection")
-    def buy(self, item: str, connection: object = None) -> dict[str, str]:
+    def buy(self, item: str, connection: object = None) -> dict[str, str]:  # noqa: ARG002 - hidden from the recording
         """Buy."""
         PAID.append(item)
         return {"bought": item}
@@ -503,6 +503,45 @@ def test_ignored_arguments_and_matchers() -> None:
     for wrong in ({"search": "$.session"}, {"search": [""]}, {"search": {"$.query": "x"}}):
         with pytest.raises(ConfigurationError, match="ignore must be like"), replay(runs, ignore=wrong):  # type: ignore[arg-type]
             pass
+
+
+def test_a_call_that_ran_several_times_answers_as_often(tmp_path: Path) -> None:
+    """A step that is run again makes its calls again; the answers of other equal calls come first."""
+    twice = ToolCall(
+        name="pay", input_parameters={"amount": 1}, output="first", execution={"status": "ok", "attempts": 2}
+    )
+    once = ToolCall(name="pay", input_parameters={"amount": 1}, output="second")
+    Tape([Run(calls=[twice, once])]).save(tmp_path / "tape.json")
+    for tape in (Tape([Run(calls=[twice, once])]), Tape.load(tmp_path / "tape.json")):
+        with replay(tape) as again:
+            assert [pay(1), pay(1), pay(1)] == ["first", "second", "first"]
+            with pytest.raises(ReplayError, match="left the recording at call 4"):
+                pay(1)
+        assert again.left == 1
+
+
+def test_a_call_that_ran_on_invalid_arguments(tmp_path: Path) -> None:
+    """Where a framework ran a tool on arguments that are no JSON object, what the model received is the answer."""
+    how = {"status": "invalid_arguments", "executed": True, "requested_parameters": "not json"}
+    fine = ToolCall(
+        name="pay",
+        input_parameters={"amount": 1},
+        execution={**how, "model_output": "paid", "not_captured": ["output"]},
+    )
+    failed = ToolCall(
+        name="pay",
+        input_parameters={"amount": 3},
+        execution={**how, "error": "TypeError: no amount", "model_output": "no amount"},
+    )
+    refused = ToolCall(name="pay", input_parameters={"amount": 2}, execution={**how, "executed": False})
+    Tape([Run(calls=[fine, failed, refused])]).save(tmp_path / "tape.json")
+    for tape in (Tape([Run(calls=[fine, failed, refused])]), Tape.load(tmp_path / "tape.json")):
+        with replay(tape):
+            assert pay(1) == "paid"
+            with pytest.raises(TypeError, match="no amount"):
+                pay(3)
+            with pytest.raises(ReplayError, match="left the recording"):
+                pay(2)
 
 
 def test_redacted_arguments_equal_any() -> None:

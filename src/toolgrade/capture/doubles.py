@@ -23,13 +23,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from toolgrade._internal.locks import ForkSafeLock
 from toolgrade.calls import ToolCall
 from toolgrade.cases import Run
 from toolgrade.errors import ReplayError
 from toolgrade.matching.json_compare import ABSENT
+
+__all__ = ["Answer", "RunningTool", "answer_to", "ask_tape", "is_replaying"]
 
 GROUP: Final = "toolgrade.replay"
 """The entry points of functions that let the tools of a framework ask for doubles, and return how to undo that."""
@@ -49,6 +51,15 @@ class Answer:
         children: Calls that were recorded inside this one.
         warning: A remark for the run.
         raised: The very exception to raise.
+
+    Example:
+        >>> from toolgrade.capture.doubles import Answer
+        >>> Answer({"temperature": 21}, model_output="21 degrees").shown
+        '21 degrees'
+        >>> Answer(error="TimeoutError: no answer").exception()
+        TimeoutError('no answer')
+        >>> Answer(left="left the recording at call 1: pay {}").failure
+        'ReplayError: left the recording at call 1: pay {}'
     """
 
     output: Any = ABSENT
@@ -80,8 +91,23 @@ class Answer:
         return None if self.error is None else exception_of(self.error)
 
 
+Refuse: TypeAlias = Callable[[Answer], "str | None"]
+"""Says why an answer cannot be given, `None` if it can."""
+
+
 class RunningTool(Protocol):
-    """A tool that runs although a tape is open, because the tape's mode says so."""
+    """A tool that runs although a tape is open, because the tape's mode says so.
+
+    Example:
+        >>> from toolgrade.capture.doubles import ask_tape
+        >>> from toolgrade.replay import replay
+        >>> with replay([], record_mode="all") as tape:
+        ...     double = ask_tape("add", {"a": 1})
+        ...     with double.running():
+        ...         double.returned(1 + 2)
+        >>> [(call.name, call.output) for run in tape.runs for call in run.calls]
+        [('add', 3)]
+    """
 
     def running(self) -> Any:  # noqa: ANN401 - a context manager
         """Return a context manager around the run; what the tool itself calls is part of it. It notes exceptions."""
@@ -89,8 +115,8 @@ class RunningTool(Protocol):
     def returned(self, output: object, *, model_output: object = ABSENT, artifact: object = None) -> None:
         """Note what the tool returned, in the form in which a recorder notes it."""
 
-    def failed(self, error: str) -> None:
-        """Note a failure that was no exception."""
+    def failed(self, error: str, *, model_output: object = ABSENT) -> None:
+        """Note a failure that was no exception, and what the model received."""
 
 
 class Cursor(Protocol):
@@ -100,7 +126,9 @@ class Cursor(Protocol):
     def tape(self) -> Any:  # noqa: ANN401 - a tape, in a package above this one
         """The tape that is open."""
 
-    def ask(self, name: str, arguments: Mapping[str, Any], *, runs_agent: bool) -> Answer | RunningTool:
+    def ask(
+        self, name: str, arguments: Mapping[str, Any], *, runs_agent: bool, refuse: Refuse | None
+    ) -> Answer | RunningTool:
         """Return what answers a call."""
 
     def checked(self, run: Run) -> Run:
@@ -117,12 +145,27 @@ _lock: Final = ForkSafeLock()
 
 
 def is_replaying() -> bool:
-    """Return whether any tape is open in this process."""
+    """Return whether any tape is open in this process.
+
+    Example:
+        >>> from toolgrade.capture.doubles import is_replaying
+        >>> from toolgrade.replay import replay
+        >>> with replay([]):
+        ...     print(is_replaying())
+        True
+        >>> is_replaying()
+        False
+    """
     return bool(_open)
 
 
 def ask_tape(
-    name: str, arguments: Mapping[str, Any], *, key: object = None, runs_agent: bool = False
+    name: str,
+    arguments: Mapping[str, Any],
+    *,
+    key: object = None,
+    runs_agent: bool = False,
+    refuse: Refuse | None = None,
 ) -> Answer | RunningTool | None:
     """Return what to do about a call of a tool; `None` if it runs as if there was no tape.
 
@@ -131,9 +174,21 @@ def ask_tape(
         arguments: The arguments, as a recorder notes them.
         key: Key of this execution, by which a recorder finds the answer again; see `answer_to`.
         runs_agent: The tool runs an agent, whose own tools ask here, and nothing else.
+        refuse: Says why the framework cannot give a recorded answer, `None` if it can.
 
     Raises:
         ReplayError: A tape is open, and not in this context, such as in a plain thread.
+
+    Example:
+        >>> from toolgrade import Run, ToolCall
+        >>> from toolgrade.capture.doubles import ask_tape
+        >>> from toolgrade.replay import replay
+        >>> call = ToolCall(name="add", input_parameters={"a": 1}, output=3)
+        >>> with replay([Run(calls=[call])]):
+        ...     print(ask_tape("add", {"a": 1}).output)
+        3
+        >>> print(ask_tape("add", {"a": 1}))
+        None
     """
     if not _open:
         return None
@@ -149,14 +204,24 @@ def ask_tape(
             "replay(..., allow_outside=True)"
         )
         raise ReplayError(message)
-    double = cursor.ask(name, arguments, runs_agent=runs_agent)
+    double = cursor.ask(name, arguments, runs_agent=runs_agent, refuse=refuse)
     if isinstance(double, Answer) and key is not None:
         _answers[key] = double
     return double
 
 
 def answer_to(key: object) -> Answer | None:
-    """Return what answered the execution with this key; `None` if its tool ran."""
+    """Return what answered the execution with this key; `None` if its tool ran.
+
+    Example:
+        >>> from toolgrade import Run, ToolCall
+        >>> from toolgrade.capture.doubles import answer_to, ask_tape
+        >>> from toolgrade.replay import replay
+        >>> with replay([Run(calls=[ToolCall(name="now", output="noon")])]):
+        ...     answer = ask_tape("now", {}, key="run 1")
+        ...     print(answer_to("run 1") is answer, answer_to("run 2"))
+        True None
+    """
     return _answers.get(key)
 
 
@@ -270,7 +335,7 @@ class _Inside:
         """Never called."""
         raise NotImplementedError
 
-    def ask(self, name: str, arguments: Mapping[str, Any], *, runs_agent: bool) -> Answer:
+    def ask(self, name: str, arguments: Mapping[str, Any], *, runs_agent: bool, refuse: Refuse | None) -> Answer:
         """Never called."""
         raise NotImplementedError
 

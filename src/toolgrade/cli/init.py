@@ -50,10 +50,10 @@ _PLACEHOLDER = "git+https://replace-this.invalid/toolgrade"
     help="Framework of the agent.  [default: the first that is installed with its adapter, else plain Python]",
 )
 def init(*, folder: Path, framework: str | None) -> None:
-    """Write a gate for pytest, two goldens and a CI workflow that run at once, offline.
+    """Write a gate for pytest, two goldens, a tape and a CI workflow that run at once, offline.
 
-    FOLDER is the root of your project. The gate has an example agent with a scripted model; replace it by yours. Files
-    that exist are never overwritten.
+    FOLDER is the root of your project. The gate has an example agent with a scripted model; replace it by yours. Its
+    tools do not run: the tape has their recorded answers. Files that exist are never overwritten.
 
     Exit code 2 if one of the files exists or cannot be written; nothing is written then.
     """
@@ -64,6 +64,7 @@ def init(*, folder: Path, framework: str | None) -> None:
     contents = {
         "evals/test_agent.py": _template(f"{name.replace('-', '_')}.py.txt"),
         "evals/goldens.jsonl": _template("goldens.jsonl"),
+        "evals/tapes/agent.json": _template("tape.json"),
         _WORKFLOW: _template("workflow.yml").replace("PACKAGES", _arguments(packages)),
     }
     _refuse_existing([folder / path for path in contents])

@@ -33,7 +33,7 @@ EX_SOFTWARE = 70
 # without importing the command.
 _SECTIONS = {
     "Start": {
-        "init": "Write a gate for pytest, two goldens and a CI workflow that run at once, offline.",
+        "init": "Write a gate for pytest, two goldens, a tape and a CI workflow that run at once, offline.",
         "convert": "Convert recorded messages or traces to test cases.",
         "mcp-record": "Stand between an MCP client and a server, and record the calls.",
         "mcp-replay": "Be an MCP server that offers recorded tools, and answers from the recording.",

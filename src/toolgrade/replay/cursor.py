@@ -22,7 +22,7 @@ from toolgrade.matching.json_compare import ABSENT, AbsentType, Path, has_mark, 
 from toolgrade.matching.value_text import pair_text, value_text
 
 if TYPE_CHECKING:
-    from toolgrade.capture.doubles import RunningTool
+    from toolgrade.capture.doubles import Refuse, RunningTool
     from toolgrade.replay.tape import Tape
 
 _LIMIT: Final = 120
@@ -94,7 +94,9 @@ class TapeCursor:
         self._reported = 0
         self._by_tool: Counter[str] = Counter()
 
-    def ask(self, name: str, arguments: Mapping[str, Any], *, runs_agent: bool = False) -> Answer | RunningTool:
+    def ask(
+        self, name: str, arguments: Mapping[str, Any], *, runs_agent: bool = False, refuse: Refuse | None = None
+    ) -> Answer | RunningTool:
         """Return what answers a call, or the tool as it may run; see `Cursor.ask`."""
         try:
             asked: JsonObject = to_json_value(dict(arguments))
@@ -116,7 +118,7 @@ class TapeCursor:
             if runs_agent and (found is None or (found.execution and found.execution.children)):
                 return self._agent(name, found)
             if found is not None:
-                return self._answer(found, asked, hidden, delay)
+                return self._answer(found, asked, hidden, delay, refuse)
             if self.tape.options.record_mode == "new_episodes" and self._may_run(name):
                 return self._running(name, asked, runs_agent=runs_agent)
             return self._leave(name, asked, self._difference(name, asked))
@@ -179,13 +181,21 @@ class TapeCursor:
             mismatches = self._compared(call, asked)
             if not mismatches.differences:
                 if not mismatches.hidden:
-                    self._unused.remove(call)
+                    self._use(call)
                     return call, []
                 redacted = redacted or (call, mismatches.hidden)
         if redacted is None:
             return None, []
-        self._unused.remove(redacted[0])
+        self._use(redacted[0])
         return redacted
+
+    def _use(self, call: ToolCall) -> None:
+        """Take a call; one that ran n times, such as in a step that is run again, answers n times, after all others."""
+        self._unused.remove(call)
+        how = call.execution
+        if how is not None and how.attempts > 1:
+            fewer = how.model_copy(update={"attempts": how.attempts - 1})
+            self._unused.append(call.model_copy(update={"execution": fewer}))
 
     def _compared(self, call: ToolCall, asked: JsonObject) -> Mismatches:
         """Return how a call differs from a recorded one, where the tape compares them."""
@@ -195,7 +205,9 @@ class TapeCursor:
             called = called if matcher is not None else _without(called, path, None)
         return Template(expected).mismatches(called)
 
-    def _answer(self, call: ToolCall, asked: JsonObject, hidden: Sequence[Path], delay: float) -> Answer:
+    def _answer(
+        self, call: ToolCall, asked: JsonObject, hidden: Sequence[Path], delay: float, refuse: Refuse | None
+    ) -> Answer:
         """Return the recorded answer of a call, if it can be given."""
         how = call.execution or Execution()
         model_output = how.model_output if "model_output" in how.model_fields_set else ABSENT
@@ -212,13 +224,17 @@ class TapeCursor:
         if hidden:
             places = ", ".join(place("input_parameters", path) for path in hidden)
             warning = f"a recorded call of {call.name} answered though its {places} is redacted, and equals any value"
-        self.tape.count("replayed")
         children = tuple(map(_replayed, how.children))
-        if how.status is CallStatus.ERROR:
-            failure = how.error or "failed"
-            return Answer(ABSENT, model_output, error=failure, delay=delay, warning=warning, children=children)
-        output = call.output if "output" in call.model_fields_set else None
-        return Answer(output, model_output, how.artifact, delay=delay, warning=warning, children=children)
+        error = (how.error or "failed") if how.status is CallStatus.ERROR else None
+        output = ABSENT if error is not None else call.output if "output" in call.model_fields_set else None
+        answer = Answer(
+            output, model_output, how.artifact, error=error, delay=delay, warning=warning, children=children
+        )
+        why = None if refuse is None else refuse(answer)
+        if why is not None:
+            return self._leave(call.name, asked, f"{why} ({where})", cannot=True)
+        self.tape.count("replayed")
+        return answer
 
     def _leave(self, name: str, asked: JsonObject, why: str, *, cannot: bool = False) -> Answer:
         """Return the answer to a call that the recording does not answer."""
@@ -286,10 +302,11 @@ class _Running:
             how = {name: _plain(value) for name, value in (("model_output", model_output), ("artifact", artifact))}
             self.note({"output": _plain(output)}, drop_none({k: v for k, v in how.items() if v is not ABSENT}))
 
-    def failed(self, error: str) -> None:
+    def failed(self, error: str, *, model_output: object = ABSENT) -> None:
         """Add the failed call to the tape."""
         if self.note is not None:
-            self.note({}, {"status": CallStatus.ERROR, "error": error})
+            shown = {} if model_output is ABSENT else {"model_output": _plain(model_output)}
+            self.note({}, {"status": CallStatus.ERROR, "error": error, **shown})
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - a JSON value

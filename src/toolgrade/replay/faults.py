@@ -10,8 +10,6 @@ from toolgrade.capture.doubles import Answer
 from toolgrade.errors import ConfigurationError
 from toolgrade.matching.json_compare import ABSENT
 
-__all__ = ["Fault"]
-
 
 @dataclass(frozen=True)
 class Fault:

@@ -28,8 +28,6 @@ from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.replay.cursor import ANSWERED, RecordedRun, TapeCursor, is_readable
 from toolgrade.replay.faults import Fault
 
-__all__ = ["RecordMode", "Tape", "replay"]
-
 RecordMode: TypeAlias = Literal["none", "new_episodes", "once", "all"]
 """What runs, in the words of VCR (vcrpy, "Record Modes"): nothing; also what is not recorded; everything of a golden
 without a recorded run; everything, in place of what was recorded."""
@@ -357,7 +355,19 @@ def _recorded_run(case: AnyCase, file: str = "") -> RecordedRun:
         parts = [case.input] if isinstance(case.input, str) else case.input or ()
         text = "\n".join(part for part in parts if isinstance(part, str)) or None
     label = getattr(case, "name", None) or case.id or text or ""
-    return RecordedRun(case.id, text, calls, case.available_tools or (), f"{file}{label}")
+    return RecordedRun(case.id, text, list(map(_as_it_ran, calls)), case.available_tools or (), f"{file}{label}")
+
+
+def _as_it_ran(call: ToolCall) -> ToolCall:
+    """Return a call whose tool ran although its arguments were invalid, as in LlamaIndex, with how its run ended."""
+    how = call.execution
+    is_invalid = how is not None and how.status is CallStatus.INVALID_ARGUMENTS
+    if how is None or not is_invalid or not how.executed or "model_output" not in how.model_fields_set:
+        return call
+    if how.error is not None:
+        return call.model_copy(update={"execution": how.model_copy(update={"status": CallStatus.ERROR})})
+    execution = how.model_copy(update={"status": CallStatus.OK, "not_captured": []})
+    return call.model_copy(update={"output": how.model_output, "execution": execution})
 
 
 def _case_of(run: RecordedRun) -> LLMTestCase:
@@ -376,6 +386,8 @@ def _written(call: ToolCall) -> ToolCall:
     how = {name: value for name, value in set_fields(call.execution or Execution()).items() if name in _WRITTEN_HOW}
     if how.get("status") is CallStatus.OK:
         del how["status"]
+    if how.get("attempts") == 1:
+        del how["attempts"]
     how = {name: value for name, value in how.items() if value != []}
     if "children" in how:
         how["children"] = [_written(child) for child in how["children"]]
@@ -385,4 +397,4 @@ def _written(call: ToolCall) -> ToolCall:
 
 
 _WRITTEN: Final = frozenset({"name", "input_parameters", "output"})
-_WRITTEN_HOW: Final = frozenset({"status", "error", "model_output", "artifact", "children", "not_captured"})
+_WRITTEN_HOW: Final = frozenset({"status", "error", "attempts", "model_output", "artifact", "children", "not_captured"})

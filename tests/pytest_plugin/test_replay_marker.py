@@ -1,0 +1,208 @@
+"""The marker `toolgrade_replay` and `--toolgrade-record`, in runs of pytest of their own."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from processes import Finished, run_python
+from toolgrade.cli.init import _template
+from toolgrade.dataset import read_goldens
+
+TOOLS = """
+import pytest
+from toolgrade import Golden, ToolCall, ToolCorrectnessMetric, observe
+from toolgrade.capture import record
+
+
+@observe(tool=True)
+def pay(amount):
+    with open("paid.txt", "a") as file:
+        file.write(f"{amount}\\n")
+    return {"paid": amount}
+"""
+
+
+def run(folder: Path, *arguments: str, plugins: str = "") -> Finished:
+    """Run pytest with this plugin and a few others."""
+    others = [part for name in plugins.split() for part in ("-p", name)]
+    return run_python(
+        ["-m", "pytest", "-p", "toolgrade.pytest_plugin", "-p", "no:cacheprovider", "-q", *others, *arguments],
+        folder,
+        settings={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "CI": ""},
+    )
+
+
+def paid(folder: Path) -> list[str]:
+    """What the tools did since the last look."""
+    path = folder / "paid.txt"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    path.unlink(missing_ok=True)
+    return lines
+
+
+TESTS = """
+@pytest.mark.toolgrade_replay("tapes/plain.json")
+def test_plain():
+    assert pay(5) == {"paid": 5}
+
+
+@pytest.mark.anyio
+@pytest.mark.toolgrade_replay("tapes/awaited.json")
+async def test_awaited():
+    assert pay(6) == {"paid": 6}
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+
+class TestGroup:
+    @pytest.mark.toolgrade_replay("tapes/group.json")
+    def test_method(self, tmp_path):
+        assert pay(7) == {"paid": 7}
+
+
+@pytest.mark.toolgrade_goldens("goldens.jsonl")
+@pytest.mark.toolgrade_replay("tapes/goldens.json")
+def test_golden(golden):
+    assert pay(int(golden.input)) == {"paid": int(golden.input)}
+
+
+@pytest.mark.toolgrade_replay("tapes/evaluated.json")
+def test_evaluated(toolgrade):
+    async def agent(question, conversation):
+        with record() as recorder:
+            observe(lambda question: str(pay(int(question))))(question)
+        return recorder.last_run
+
+    goldens = [Golden(input=n, expected_tools=[ToolCall(name="pay")]) for n in "12"]
+    assert toolgrade.evaluate(goldens=goldens, agent=agent, metrics=[ToolCorrectnessMetric()], trials=2).passed
+"""
+
+
+def test_tests_are_recorded_once_and_then_replayed(tmp_path: Path) -> None:
+    """Of all kinds: without a tape they say how to record one; with it, nothing runs, and a change of a call fails."""
+    (tmp_path / "test_agent.py").write_text(TOOLS + TESTS, encoding="utf-8")
+    (tmp_path / "goldens.jsonl").write_text('{"input": "1"}\n{"input": "2"}\n', encoding="utf-8")
+    missing = run(tmp_path, plugins="anyio")
+    assert "6 failed" in missing.out
+    assert "record it with pytest --toolgrade-record once" in missing.out
+    assert paid(tmp_path) == []
+
+    recorded = run(tmp_path, "--toolgrade-record", "once", plugins="anyio")
+    assert (recorded.code, len(paid(tmp_path))) == (0, 9), recorded.out
+    replayed = run(tmp_path, plugins="anyio")
+    assert (replayed.code, paid(tmp_path)) == (0, []), replayed.out
+    assert "6 passed" in replayed.out
+    assert json.loads((tmp_path / "tapes" / "goldens.json").read_text(encoding="utf-8")) == [
+        {
+            "input": n,
+            "tools_called": [{"name": "pay", "input_parameters": {"amount": int(n)}, "output": {"paid": int(n)}}],
+        }
+        for n in "12"
+    ]
+
+    changed = (TOOLS + TESTS).replace("pay(5)", "pay(8)")
+    (tmp_path / "test_agent.py").write_text(changed, encoding="utf-8")
+    failed = run(tmp_path, "-k", "test_plain", plugins="anyio")
+    assert (failed.code, paid(tmp_path)) == (1, [])
+    assert 'the closest recorded call is pay {"amount": 5}: input_parameters.amount is 8, recorded 5' in failed.out
+    again = run(tmp_path, "-k", "test_plain", "--toolgrade-record", "new_episodes", plugins="anyio")
+    assert (again.code, paid(tmp_path)) == (1, [])
+    assert "may write, so it did not run" in again.out
+
+
+def test_a_test_fails_if_its_agent_hides_that_it_left(tmp_path: Path) -> None:
+    """Also one whose assertions hold."""
+    test = """
+@pytest.mark.toolgrade_replay("tape.json")
+def test_quiet():
+    try:
+        pay(5)
+    except Exception:
+        pass
+"""
+    (tmp_path / "test_agent.py").write_text(TOOLS + test, encoding="utf-8")
+    (tmp_path / "tape.json").write_text('[{"tools_called": []}]', encoding="utf-8")
+    done = run(tmp_path)
+    assert (done.code, paid(tmp_path)) == (1, [])
+    assert 'left the recording at call 1: pay {"amount": 5}; no call of pay is recorded' in done.out
+
+
+@pytest.mark.parametrize(
+    ("marker", "arguments", "text"),
+    [
+        ('"tape.json"', ("--toolgrade-record", "all", "-n", "1"), "--toolgrade-record must run without pytest-xdist"),
+        ("", (), "toolgrade_replay must have one argument by position, the path of a tape"),
+        ('"tape.json", fault=1', (), "unexpected keyword argument 'fault'"),
+    ],
+)
+def test_wrong_uses(tmp_path: Path, marker: str, arguments: tuple[str, ...], text: str) -> None:
+    """Each says what is wrong."""
+    test = f"@pytest.mark.toolgrade_replay({marker})\ndef test_it():\n    pass\n"
+    (tmp_path / "test_agent.py").write_text(TOOLS + test, encoding="utf-8")
+    (tmp_path / "tape.json").write_text('[{"tools_called": []}]', encoding="utf-8")
+    done = run(tmp_path, *arguments, plugins="xdist")
+    assert done.code != 0
+    assert text in done.out + done.err
+
+
+FRAMEWORKS = {
+    "langchain": "toolgrade_langchain",
+    "llama_index": "toolgrade_llama_index",
+    "openai_agents": "toolgrade_openai_agents",
+}
+
+AGAIN = """
+from pathlib import Path
+from ADAPTER import as_agent
+
+
+async def agent(question, conversation):
+    return await as_agent(build_agent(question))(question, conversation)
+
+
+@pytest.mark.parametrize("number", range(20))
+@pytest.mark.toolgrade_replay("tapes/NAME.json")
+def test_again(toolgrade, number):
+    goldens = Path(__file__).with_name("goldens.jsonl")
+    report = toolgrade.evaluate(goldens=goldens, agent=agent, metrics=METRICS, trials=4)
+    assert report.passed
+    outputs = {(case.case.id, *(call.output for call in case.case.tools_called)) for case in report.cases}
+    looked = "a lamp for 20 EUR, delivered."
+    assert outputs == {
+        ("refund", f"Order 18: {looked}", "20 EUR of order 18 refunded."), ("only-look", f"Order 7: {looked}")
+    }
+"""
+
+
+@pytest.mark.skipif(not all(map(find_spec, FRAMEWORKS.values())), reason="the adapters are not installed here")
+def test_agents_of_three_frameworks_run_again_and_again(tmp_path: Path) -> None:
+    """Recorded once, they run twenty times in parallel processes, with trials, eight at once, and nothing is paid."""
+    (tmp_path / "goldens.jsonl").write_text(_template("goldens.jsonl"), encoding="utf-8")
+    assert len(read_goldens(tmp_path / "goldens.jsonl")) == 2
+    for name, adapter in FRAMEWORKS.items():
+        code = _template(f"{name}.py.txt").split("# The tools do not run")[0] + AGAIN
+        code = code.replace("ADAPTER", adapter).replace("NAME", name)
+        code = code.replace(
+            '    """Refund an order."""', '    with open("paid.txt", "a") as file:\n        file.write("paid\\n")'
+        )
+        (tmp_path / f"test_{name}.py").write_text(code, encoding="utf-8")
+    recorded = run(tmp_path, "-W", "default", "-k", "[0]", "--toolgrade-record", "all")
+    assert (recorded.code, len(paid(tmp_path))) == (0, 3 * 4), recorded.out
+    replayed = run(tmp_path, "-W", "default", "-n", "2", plugins="xdist")
+    assert (replayed.code, paid(tmp_path)) == (0, []), replayed.out
+    assert "60 passed" in replayed.out
+
+    for name in FRAMEWORKS:
+        path = tmp_path / f"test_{name}.py"
+        code = path.read_text(encoding="utf-8")
+        path.write_text(code.replace('"amount": 20}', '"amount": 21}'), encoding="utf-8")
+    changed = run(tmp_path, "-W", "default", "-k", "[0]")
+    assert (changed.code, paid(tmp_path)) == (1, [])
+    assert changed.out.count("input_parameters.amount is 21, recorded 20") >= 3
