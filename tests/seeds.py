@@ -50,6 +50,7 @@ CALL: dict[str, Any] = {
         "status": "ok",
         "executed": True,
         "attempts": 2,
+        "replayed": True,
         "requested_parameters": {"a": "1"},
         "agent": "a",
         "step": 0,

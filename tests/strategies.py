@@ -183,6 +183,7 @@ _execution_fields: dict[str, st.SearchStrategy[Any]] = {
     "executed": st.booleans(),
     "error": _texts,
     "attempts": st.integers(0, 3),
+    "replayed": st.booleans(),
     "requested_parameters": finite_json_values(),
     "model_output": finite_json_values(),
     "artifact": finite_json_values(),

@@ -12,11 +12,16 @@ import json
 import threading
 from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from contextvars import Context, copy_context
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any, ClassVar, TypeAlias
 
 from toolgrade.agents import AgentCallable, Conversation
 from toolgrade.capture import Branch, JsonlSink, Outcome, Request, RunBuilder, conversation
+from toolgrade.capture.doubles import Answer as Replayed
+from toolgrade.capture.doubles import answer_to, ask_tape
 from toolgrade.cases import ConversationalTestCase, MLLMImage, Run, RunStatus
 from toolgrade.errors import ConfigurationError
 from toolgrade.testing import (
@@ -229,10 +234,17 @@ def call_tool(scene: Scene, call: AskFor, tell: Tell, scope: str | None) -> Task
     key = f"{call.name} {next(numbers)}"
     tell(Started(key, call, arguments, scope, scene.agent))
     try:
-        if isinstance(tool, AgentTool):
-            output = yield from agent(tool.scene, tell, key)
+        double = ask_tape(call.name, arguments, key=key, runs_agent=isinstance(tool, AgentTool))
+        if isinstance(double, Replayed):
+            output = given(double)
         else:
-            output = yield Result(tool, arguments)
+            with nullcontext() if double is None else double.running():
+                if isinstance(tool, AgentTool):
+                    output = yield from agent(tool.scene, tell, key)
+                else:
+                    output = yield Result(tool, arguments)
+                if double is not None:
+                    double.returned(output)
     except (Exception, asyncio.CancelledError) as error:
         tell(Raised(key, error))
         if scene.tool_errors == "raised" or not isinstance(error, Exception):
@@ -240,6 +252,14 @@ def call_tool(scene: Scene, call: AskFor, tell: Tell, scope: str | None) -> Task
         return f"the tool failed: {error}", True
     tell(Returned(key, output))
     return f"{output}", False
+
+
+def given(answer: Replayed) -> Any:
+    """What a recording answers in the place of a tool."""
+    error = answer.exception()
+    if error is not None:
+        raise error
+    return answer.output
 
 
 def read(call: AskFor) -> dict[str, Any] | None:
@@ -269,8 +289,9 @@ def drive(task: Task) -> Any:
             elif isinstance(request, Approval):
                 error = TypeError("a person is asked in an event loop only")
             else:
+                contexts = [copy_context() for _ in request.tasks]
                 with ThreadPoolExecutor() as pool:
-                    value = list(pool.map(drive, request.tasks))
+                    value = list(pool.map(Context.run, contexts, repeat(drive), request.tasks))
         except Exception as raised:  # noqa: BLE001 - the agent decides
             error = raised
 
@@ -393,11 +414,13 @@ class Recorder:
         """Note what it returned."""
         output = event.output.to_dict() if isinstance(event.output, MLLMImage) else event.output
         builder.tool_ended(event.key, output)
+        builder.tool_replayed(event.key, answer_to(event.key))
 
     def raised(self, builder: RunBuilder, event: Raised) -> None:
         """Note what it raised."""
         outcome = Outcome.CANCELLED if isinstance(event.error, asyncio.CancelledError) else Outcome.ERROR
         builder.tool_failed(event.key, named(event.error), outcome=outcome)
+        builder.tool_replayed(event.key, answer_to(event.key))
 
     def showed(self, builder: RunBuilder, event: Showed) -> None:
         """Note what the model sees of it."""

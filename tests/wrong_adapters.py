@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from toolgrade.agents import AgentCallable, Conversation
 from toolgrade.calls import CallStatus
 from toolgrade.capture import Request, RunBuilder, conversation
+from toolgrade.capture.doubles import at
 from toolgrade.cases import ConversationalTestCase, MLLMImage, Run, RunStatus
 from toolgrade.testing import AskFor, HandOff, Recorded, Scene, Step
 from toolgrade.user_turns import Approve, UserInput
@@ -389,6 +390,30 @@ class AllowsEverything(PlainContract):
         return ask
 
 
+class IgnoresTapes(PlainContract):
+    """Lets its tools run, whatever is replayed."""
+
+    async def aplay(self, *args: Any, **options: Any) -> Recorded:
+        """Play as if all was part of a tool that may run."""
+        with at(None):
+            return await super().aplay(*args, **options)
+
+
+class StaysChanged(PlainContract):
+    """Answers from its last tape when that is closed."""
+
+    answered: ClassVar[dict[str, Any]] = {}
+
+    async def aplay(self, *args: Any, **options: Any) -> Recorded:
+        """Remember what a tool returned, and return it doubled later."""
+        recorded = await super().aplay(*args, **options)
+        calls = [
+            call.model_copy(update={"output": self.answered.get(call.name, call.output)}) for call in recorded.run.calls
+        ]
+        self.answered.update((call.name, "again") for call in calls)
+        return replace(recorded, run=recorded.run.model_copy(update={"calls": calls}))
+
+
 MUTANTS: dict[type[Recorder | PlainContract], list[str]] = {
     DropsFailedCalls: ["raising_tool", "raising_tool_that_ends_the_run", "arguments_that_the_tool_rejects"],
     CompletionOrder: ["parallel_calls", "changed_arguments", "raising_tool", "unknown_tool", "empty_ids"],
@@ -424,5 +449,12 @@ MUTANTS: dict[type[Recorder | PlainContract], list[str]] = {
     DropsImages: ["images"],
     DropsImagesOfTools: ["images"],
     KeepsTheRestOfATurn: ["approved_run", "run_answered_by_text"],
+    IgnoresTapes: [
+        *("replayed_run", "replayed_parallel_calls", "replayed_equal_calls", "replayed_failure"),
+        *("replayed_failure_that_ends_the_run", "replayed_sub_agent", "replayed_handoff", "replayed_stream"),
+        *("replayed_images", "replayed_trials", "call_outside_the_recording", "planted_failure", "planted_output"),
+        *("tool_in_a_plain_thread", "recorded_tape", "new_episodes"),
+    ],
+    StaysChanged: ["tools_run_again_after_a_replay"],
     AllowsEverything: ["rejected_run", "answer_to_a_run_that_does_not_wait"],
 }

@@ -182,7 +182,7 @@ def test_the_help_is_grouped_and_cuts_no_summary() -> None:
     """At 80 columns every summary is whole, below a purpose."""
     text = " ".join(main.get_help(click.Context(main, terminal_width=80)).split())
 
-    assert "Start: init Write a gate for pytest, two goldens and a CI workflow that run at once, offline." in text
+    assert "Start: init Write a gate for pytest, two goldens, a tape and a CI workflow that run at once, " in text
     assert "and show what changed from A to B." in text
     assert "..." not in text.partition("Start:")[2]
     assert "Examples: toolgrade score runs.jsonl" in text

@@ -306,7 +306,7 @@ def test_a_framework_that_cannot_be_replaced(monkeypatch: pytest.MonkeyPatch) ->
         def load(self) -> Callable[[], None]:
             raise ImportError("half an installation")
 
-    monkeypatch.setattr("toolgrade.capture.doubles.entry_points", lambda **_: [Point()])
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [Point()])
     with pytest.raises(ReplayError, match=r"cannot replace the tools of broken.*half an installation"), replay(RUNS):
         pass
     assert pay(5) == "really paid 5"

@@ -22,7 +22,6 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import Any, Final, Protocol, TypeAlias
 
 from toolgrade._internal.locks import ForkSafeLock
@@ -256,6 +255,8 @@ def opened(tape: Any) -> Generator[None, None, None]:  # noqa: ANN401 - as `Curs
 
 def _patch() -> None:
     """Let the tools of each installed framework ask for doubles."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - not loaded with every recorder
+
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         try:
             undo: Callable[[], object] | None = point.load()()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import time
 from collections.abc import AsyncGenerator, Callable
@@ -68,7 +67,7 @@ def _awaited(function: Callable[..., Any], ask: _Ask, give: _Give) -> Callable[.
         if double is None:
             return await function(*args, **kwargs)
         if isinstance(double, Answer):
-            await asyncio.sleep(double.delay)
+            await _sleep(double.delay)
             return give(double)
         with double.running():
             double.returned(result := await function(*args, **kwargs))
@@ -99,7 +98,7 @@ def _stream(function: Callable[..., Any], ask: _Ask, give: _Give) -> Callable[..
 def _async_stream(function: Callable[..., Any], ask: _Ask, give: _Give) -> Callable[..., Any]:
     async def pieces_of(double: Answer | RunningTool, args: Any, kwargs: Any) -> AsyncGenerator[Any, Any]:  # noqa: ANN401 - as the function
         if isinstance(double, Answer):
-            await asyncio.sleep(double.delay)
+            await _sleep(double.delay)
             pieces = _pieces(give(double))
         else:
             with double.running():
@@ -112,6 +111,12 @@ def _async_stream(function: Callable[..., Any], ask: _Ask, give: _Give) -> Calla
         return function(*args, **kwargs) if double is None else pieces_of(double, args, kwargs)
 
     return start
+
+
+async def _sleep(seconds: float) -> None:
+    from asyncio import sleep  # noqa: PLC0415 - programs without an event loop load none
+
+    await sleep(seconds)
 
 
 def _pieces(output: object) -> list[Any]:
