@@ -23,7 +23,7 @@ def refund(order: int, amount: float) -> str:
 
 
 @observe
-def answer(question: str) -> str:
+def answer(_question: str) -> str:
     """Refund order 18; try a tool again once, and believe no price that cannot be."""
     try:
         order = _twice(find_order, order=18)
