@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, is_dataclass
 from datetime import date, datetime, time
 from enum import Enum
@@ -13,10 +14,10 @@ from numbers import Real
 from typing import Any, Final
 
 from llama_index.core.agent.workflow.workflow_events import ToolCallResult
-from llama_index.core.base.llms.types import ImageBlock, TextBlock
-from llama_index.core.schema import NodeWithScore
+from llama_index.core.base.llms.types import ContentBlock, ImageBlock, TextBlock
+from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.tools import ToolOutput
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from toolgrade_llama_index._errors import error_text
 
@@ -27,6 +28,7 @@ _TEXT_FIELDS: Final = (
     *("image_mimetype", "document_mimetype", "video_mimetype", "format"),
     *("url", "image_url", "document_url", "path", "title"),
 )
+_ANY_BLOCK: Final[TypeAdapter[Any]] = TypeAdapter(ContentBlock)
 _MAX_DEPTH: Final = 8
 """How deep a value is searched for objects without a JSON form."""
 
@@ -116,6 +118,38 @@ def plain_block(block: Any) -> dict[str, Any]:
             summary["bytes"] = _decoded_size(data)
             break
     return summary
+
+
+def blocks_of(shown: object) -> list[Any]:
+    """Return the blocks in which the model is shown this: what `plain_block` made of blocks, or anything as a text."""
+    if isinstance(shown, list) and shown:
+        with suppress(ValidationError, TypeError, KeyError, AttributeError):
+            return [_block(part) for part in shown]
+    return [TextBlock(text=shown if isinstance(shown, str) else str(shown))]
+
+
+def lost_data(shown: object) -> str | None:
+    """Return the type of a block of which `plain_block` kept only the size of its data."""
+    parts = shown if isinstance(shown, list) else ()
+    return next((str(part.get("type")) for part in parts if isinstance(part, dict) and "bytes" in part), None)
+
+
+def _block(part: Any) -> Any:
+    fields = {**part, "block_type": part["type"]}
+    if isinstance(part.get("data"), str):
+        fields |= {"image": part["data"].encode(), "image_mimetype": part.get("mime_type")}
+    return _ANY_BLOCK.validate_python(fields)
+
+
+def nodes_of(sources: object) -> list[NodeWithScore]:
+    """Return the nodes that `_sources` made this of; none of anything else."""
+    try:
+        return [
+            NodeWithScore(node=TextNode(id_=one["id"], text=one["text"]), score=one["score"])
+            for one in (sources if isinstance(sources, list) else ())
+        ]
+    except (ValidationError, TypeError, KeyError):
+        return []
 
 
 def _image(data: str, mime_type: object) -> dict[str, Any]:

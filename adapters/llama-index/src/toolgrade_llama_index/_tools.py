@@ -11,6 +11,7 @@ from llama_index.core.workflow import Context
 
 from toolgrade.calls import ToolCallType, ToolSpec
 from toolgrade.errors import InvalidDataError
+from toolgrade_llama_index._track import Tracked
 
 _MCP_PACKAGE: Final = "llama_index.tools.mcp"
 _PROGRAMS: Final = ("llama_index.core.program.", "llama_index.program.")
@@ -83,17 +84,19 @@ def call_type_of(tool: object) -> ToolCallType:
     return ToolCallType.MCP if is_mcp else ToolCallType.FUNCTION
 
 
-def arguments_of(tool: BaseTool, bound: inspect.BoundArguments) -> dict[str, Any]:
-    """Return the arguments that a tool was called with, without the context of its workflow."""
+def call_of(tool: BaseTool | Tracked, bound: inspect.BoundArguments) -> tuple[str, dict[str, Any]]:
+    """Return the name of a tool, and the arguments that it was called with, without the context of its workflow."""
+    if isinstance(tool, Tracked):
+        return tool.name, _bound_arguments(bound, tool.names)
     context = tool.ctx_param_name if isinstance(tool, FunctionTool) else None
 
     def names() -> list[str]:
         return list(tool.metadata.get_parameters_dict().get("properties", {}))
 
-    return bound_arguments(bound, names, context)
+    return tool.metadata.name or "", _bound_arguments(bound, names, context)
 
 
-def bound_arguments(
+def _bound_arguments(
     bound: inspect.BoundArguments, names: Callable[[], Iterable[str]], context: str | None = None
 ) -> dict[str, Any]:
     """Return bound arguments by name.

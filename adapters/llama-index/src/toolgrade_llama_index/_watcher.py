@@ -29,6 +29,7 @@ from llama_index.core.workflow import Context, Event, StartEvent, Workflow
 from toolgrade.calls import CallStatus, ToolCallType, ToolSpec
 from toolgrade.calls import ToolCall as RecordedCall
 from toolgrade.capture import LACKS_BEGINNING, Branch, Outcome, Request
+from toolgrade.capture.doubles import answer_to
 from toolgrade.cases import Run, RunStatus
 from toolgrade_llama_index import _messages
 from toolgrade_llama_index._agent_steps import HANDOFF, TOP
@@ -36,9 +37,10 @@ from toolgrade_llama_index._branches import OpenRequests, Steps, current_branch
 from toolgrade_llama_index._errors import error_text, outcome_of, status_of
 from toolgrade_llama_index._hosted import UNREAD_STREAM, built_in_tools, streamed_index, with_hosted
 from toolgrade_llama_index._listening import RecorderListener, passed_context
+from toolgrade_llama_index._replay import recorded_call
 from toolgrade_llama_index._results import is_unknown_tool, result_of
 from toolgrade_llama_index._run_tree import SpanTree, StepCall, WorkflowRecording, WorkflowSpan, now
-from toolgrade_llama_index._tools import arguments_of, bound_arguments, call_type_of, is_pseudo_tool, specs_of
+from toolgrade_llama_index._tools import call_of, call_type_of, is_pseudo_tool, specs_of
 from toolgrade_llama_index._track import Tracked
 
 _TOOL_METHODS: Final = frozenset({"__call__", "call", "acall"})
@@ -113,6 +115,7 @@ class SpanWatcher:
         """Note that a span returned."""
         if span.is_step and isinstance(result, Event):
             span.recording.workflow_steps.returned(result)
+        self._note_double(span)
         if span.call is not None:
             self._call_ended(span, span.call, result)
         elif span.tool is not None:
@@ -129,6 +132,7 @@ class SpanWatcher:
     def dropped(self, span: WorkflowSpan, error: BaseException | None) -> None:
         """Note that a span raised."""
         error = error or RuntimeError("the span was given up")
+        self._note_double(span)
         if span.parent is not None:
             if type(error).__name__ == "WorkflowDone":  # with which old versions end a run that succeeded
                 span.parent.succeeded = True
@@ -312,13 +316,11 @@ class SpanWatcher:
         if outer is not None and outer.call is not None and self._is_next_attempt(outer, outer.call, tool):
             self._start(outer, outer.call, tool)
             span.scope = outer.scope
+            recorded_call.set((span.id, outer.call.name, outer.call.arguments))
             return
         if outer is not None and _is_delegation(tool, outer.tool):
             return
-        if isinstance(tool, Tracked):
-            name, arguments = tool.name, bound_arguments(bound, tool.names)
-        else:
-            name, arguments = tool.metadata.name or "", arguments_of(tool, bound)
+        name, arguments = call_of(tool, bound)
         recording = span.recording
         request = recording.requests.started(span.id, name, arguments, span.scope)
         recording.builder.tool_started(
@@ -330,6 +332,11 @@ class SpanWatcher:
             at=now(),
         )
         span.key = span.scope = span.id
+
+    def _note_double(self, span: WorkflowSpan) -> None:
+        """Note that a recording answered the tool that a span stands for."""
+        if span.tool is not None and span.scope is not None:
+            span.recording.builder.tool_replayed(span.scope, answer_to(span.id))
 
     def _is_next_attempt(self, span: WorkflowSpan, call: StepCall, tool: BaseTool | Tracked) -> bool:
         """Return whether a tool that a step runs is that of its call: the first one, or the same after a failure."""
