@@ -12,7 +12,7 @@ from typing import Any
 from toolgrade.dataset import Golden
 from toolgrade.errors import ReplayError
 from toolgrade.replay import replay
-from toolgrade.replay.tape import RecordMode
+from toolgrade.replay.cursor import RecordMode
 
 
 def replayed(

@@ -288,9 +288,10 @@ def exception_of(text: str) -> Exception:
         ('PaymentDeclined', 'no funds', True)
     """
     name, _, detail = text.partition(": ")
-    if not name.isidentifier():
+    kinds = _types_named(name)
+    if not name.isidentifier() or (name == text and not kinds):
         return ReplayError(text)
-    for kind in _types_named(name):
+    for kind in kinds:
         for argument in (detail, detail[1:-1]):  # `KeyError` shows its key in quotation marks
             try:
                 error = kind(argument) if argument else kind()

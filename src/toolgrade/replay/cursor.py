@@ -6,24 +6,26 @@ from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from toolgrade._internal.json import JsonObject, to_json_value
 from toolgrade._internal.locks import ForkSafeLock
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import error_text
 from toolgrade.calls import CallStatus, Execution, ToolCall, ToolCallType, ToolEffect, ToolSpec
-from toolgrade.capture.doubles import Answer, at
+from toolgrade.capture.doubles import Answer, Refuse, RunningTool, at
+from toolgrade.capture.records import json_value
 from toolgrade.cases import Run
 from toolgrade.errors import InvalidDataError
 from toolgrade.expect.matcher import Matcher
 from toolgrade.matching.argument_pattern import Mismatches, Template
 from toolgrade.matching.json_compare import ABSENT, AbsentType, Path, has_mark, place
 from toolgrade.matching.value_text import pair_text, value_text
+from toolgrade.replay.faults import Fault
 
-if TYPE_CHECKING:
-    from toolgrade.capture.doubles import Refuse, RunningTool
-    from toolgrade.replay.tape import Tape
+RecordMode: TypeAlias = Literal["none", "new_episodes", "once", "all"]
+"""What runs, in the words of VCR (vcrpy, "Record Modes"): nothing; also what is not recorded; everything of a golden
+without a recorded run; everything, in place of what was recorded."""
 
 _LIMIT: Final = 120
 """Characters of arguments, and of each value, in a message."""
@@ -54,12 +56,37 @@ class RecordedRun:
         return bool(self.calls) or not self.is_anonymous
 
 
+@dataclass(frozen=True)
+class Options:
+    """How a tape is replayed; see `replay`."""
+
+    record_mode: RecordMode = "none"
+    faults: tuple[Fault, ...] = ()
+    writes: frozenset[str] = frozenset()
+    allow_outside: bool = False
+    ignored: Mapping[str, Sequence[tuple[Sequence[str], Matcher | None]]] = field(default_factory=dict)
+
+
+class OpenTape(Protocol):
+    """The tape that a cursor is on."""
+
+    options: Options
+    lock: ForkSafeLock
+    """Held while the recorded runs are changed."""
+
+    def count(self, kind: str) -> None:
+        """Count a call."""
+
+    def forget(self) -> None:
+        """Leave out what was recorded before."""
+
+
 class TapeCursor:
     """One run of an agent, on the calls that were recorded of one run; it may be asked from several threads."""
 
     def __init__(
         self,
-        tape: Tape,
+        tape: OpenTape,
         run: RecordedRun,
         tools: Sequence[ToolSpec] = (),
         calls: Sequence[ToolCall] | None = None,
@@ -128,10 +155,9 @@ class TapeCursor:
         calls = run.select_calls(nested=True)
         left, self._reported = self.left[self._reported :], len(self.left)
         warnings = list(run.warnings)
-        hosted = dict.fromkeys(call.name for call in calls if call.type is ToolCallType.HOSTED)
-        if hosted:
-            are = "is" if len(hosted) == 1 else "are"
-            warnings.append(f"{', '.join(hosted)} {are} run by the provider of the model, and not replayed")
+        for name in dict.fromkeys(call.name for call in calls if call.type is ToolCallType.HOSTED):
+            text = f"{name} is run by the provider of the model, and not replayed"
+            warnings += [] if text in warnings else [text]  # a recorder may have said so
         changes: dict[str, Any] = {} if warnings == run.warnings else {"warnings": warnings}
         if left and not any(call.execution and call.execution.left_recording for call in calls):
             changes["calls"] = [*run.calls, *left]
@@ -298,19 +324,22 @@ class _Running:
 
     def returned(self, output: object, *, model_output: object = ABSENT, artifact: object = None) -> None:
         """Add the call to the tape."""
-        if self.note is not None:
-            how = {name: _plain(value) for name, value in (("model_output", model_output), ("artifact", artifact))}
-            self.note({"output": _plain(output)}, drop_none({k: v for k, v in how.items() if v is not ABSENT}))
+        if self.note is None:
+            return
+        values = {"output": output, "model_output": model_output, "artifact": artifact}
+        plain = {name: json_value(value)[0] for name, value in values.items() if value is not ABSENT}
+        how = {name: value for name, value in plain.items() if name != "output" and value not in (None, ABSENT)}
+        if plain.get("output", ABSENT) is ABSENT:  # no value of JSON; it cannot be replayed
+            self.note({}, {**how, "not_captured": ["output"]})
+        else:
+            self.note({"output": plain["output"]}, how)
 
     def failed(self, error: str, *, model_output: object = ABSENT) -> None:
         """Add the failed call to the tape."""
         if self.note is not None:
-            shown = {} if model_output is ABSENT else {"model_output": _plain(model_output)}
+            plain, _ = json_value(model_output)
+            shown = {} if plain is ABSENT else {"model_output": plain}
             self.note({}, {"status": CallStatus.ERROR, "error": error, **shown})
-
-
-def _plain(value: object) -> Any:  # noqa: ANN401 - a JSON value
-    return value if value is ABSENT else to_json_value(value)
 
 
 def is_readable(call: ToolCall) -> bool:

@@ -7,9 +7,9 @@ import warnings
 from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, cast, get_args
+from typing import Final, TypeAlias, cast, get_args
 
 from toolgrade._internal.atomic_files import atomic_write
 from toolgrade._internal.json import json_text
@@ -25,29 +25,14 @@ from toolgrade.expect.matcher import Matcher
 from toolgrade.formats.document_kind import is_one_conversation, kind_of
 from toolgrade.inputs import Reading, collect_cases, join_runs, read_each, read_entries
 from toolgrade.redact import DEFAULT, Redactor
-from toolgrade.replay.cursor import ANSWERED, RecordedRun, TapeCursor, is_readable
+from toolgrade.replay.cursor import ANSWERED, Options, RecordedRun, RecordMode, TapeCursor, is_readable
 from toolgrade.replay.faults import Fault
-
-RecordMode: TypeAlias = Literal["none", "new_episodes", "once", "all"]
-"""What runs, in the words of VCR (vcrpy, "Record Modes"): nothing; also what is not recorded; everything of a golden
-without a recorded run; everything, in place of what was recorded."""
 
 Ignored: TypeAlias = "Mapping[str, Iterable[str] | Mapping[str, Matcher]]"
 """By tool: JSON paths of arguments that are not compared, or matchers by the path of the argument."""
 
 Recorded: TypeAlias = "Tape | str | os.PathLike[str] | Iterable[Run | AnyCase]"
 """A tape, the path of a file of runs, or a list of runs."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a tape is replayed; see `replay`."""
-
-    record_mode: RecordMode = "none"
-    faults: tuple[Fault, ...] = ()
-    writes: frozenset[str] = frozenset()
-    allow_outside: bool = False
-    ignored: Mapping[str, Sequence[tuple[Sequence[str], Matcher | None]]] = field(default_factory=dict)
 
 
 class Tape:
