@@ -18,6 +18,7 @@ from _pytest.junitxml import xml_key
 
 if TYPE_CHECKING:
     from toolgrade._pytest.fixtures import Checks, GoldenChecks, Note
+    from toolgrade._pytest.replayed import ReplayedTest
     from toolgrade.report import Report
 
 __all__ = ["Checks", "GoldenChecks"]
@@ -27,6 +28,7 @@ _COLUMNS = 80
 _FEWEST_COLUMNS = 40
 _FIXTURES = {"toolgrade", "toolgrade_golden"}
 _PROPERTY = "toolgrade."
+_TAPE = pytest.StashKey["ReplayedTest"]()
 _TEST = pytest.StashKey[Any]()
 _NOTES = pytest.StashKey["list[Note]"]()
 
@@ -171,19 +173,30 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, None, None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let a test with `toolgrade_replay` run inside of its tape, whichever plugin then calls it."""
+    """Open the tape of a test with `toolgrade_replay`, before its fixtures run."""
     marker = item.get_closest_marker("toolgrade_replay")
     if marker is None:
         return
     if [isinstance(argument, (str, os.PathLike)) for argument in marker.args] != [True]:
         message = "toolgrade_replay must have one argument by position, the path of a tape"
         raise pytest.UsageError(f"{item.nodeid}: {message}")
-    from toolgrade._pytest.replayed import replayed
+    from toolgrade._pytest.replayed import ReplayedTest
 
     function: Any = item
-    test = item.stash.setdefault(_TEST, function.obj)  # a test that is run again was changed before
-    path = item.path.parent / marker.args[0]
-    function.obj = replayed(test, path, item.config.getoption("--toolgrade-record"), marker.kwargs)
+    path, mode = item.path.parent / marker.args[0], item.config.getoption("--toolgrade-record")
+    golden = getattr(item, "callspec").params.get("golden") if hasattr(item, "callspec") else None  # noqa: B009
+    item.stash[_TAPE] = tape = ReplayedTest(path, mode, marker.kwargs, golden)
+    function.obj = tape.around(item.stash.setdefault(_TEST, function.obj))  # a test that is run again was changed
+
+
+@pytest.hookimpl(hookwrapper=True)  # as below
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """Close the tape of a test, after its fixtures have ended."""
+    yield
+    tape: ReplayedTest | None = item.stash.get(_TAPE, None)
+    if tape is not None:
+        del item.stash[_TAPE]
+        tape.close()
 
 
 @pytest.fixture

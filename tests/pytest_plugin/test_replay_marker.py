@@ -61,6 +61,17 @@ def anyio_backend():
     return "asyncio"
 
 
+@pytest.fixture
+def receipt():
+    yield pay(3)
+    pay(4)
+
+
+@pytest.mark.toolgrade_replay("tapes/fixture.json")
+def test_fixture(receipt):
+    assert receipt == {"paid": 3}
+
+
 class TestGroup:
     @pytest.mark.toolgrade_replay("tapes/group.json")
     def test_method(self, tmp_path):
@@ -90,15 +101,15 @@ def test_tests_are_recorded_once_and_then_replayed(tmp_path: Path) -> None:
     (tmp_path / "test_agent.py").write_text(TOOLS + TESTS, encoding="utf-8")
     (tmp_path / "goldens.jsonl").write_text('{"input": "1"}\n{"input": "2"}\n', encoding="utf-8")
     missing = run(tmp_path, plugins="anyio")
-    assert "6 failed" in missing.out
+    assert "7 errors" in missing.out
     assert "record it with pytest --toolgrade-record once" in missing.out
     assert paid(tmp_path) == []
 
     recorded = run(tmp_path, "--toolgrade-record", "once", plugins="anyio")
-    assert (recorded.code, len(paid(tmp_path))) == (0, 9), recorded.out
+    assert (recorded.code, len(paid(tmp_path))) == (0, 11), recorded.out
     replayed = run(tmp_path, plugins="anyio")
     assert (replayed.code, paid(tmp_path)) == (0, []), replayed.out
-    assert "6 passed" in replayed.out
+    assert "7 passed" in replayed.out
     assert json.loads((tmp_path / "tapes" / "goldens.json").read_text(encoding="utf-8")) == [
         {
             "input": n,

@@ -1,60 +1,68 @@
-"""Tests that run inside of a tape; see docs/replay.md."""
+"""Tests that run inside of a tape, with their fixtures; see docs/replay.md."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from toolgrade.capture.doubles import at
 from toolgrade.dataset import Golden
 from toolgrade.errors import ReplayError
 from toolgrade.replay import replay
 from toolgrade.replay.cursor import RecordMode
 
 
-def replayed(
-    test: Callable[..., Any], path: Path, record_mode: RecordMode, options: Mapping[str, Any]
-) -> Callable[..., Any]:
-    """Return a test that runs while a tape is replayed; it fails if a call left the recording.
+class ReplayedTest:
+    """A tape that is open while a test is set up, runs and is torn down.
 
-    The test itself enters the tape, since a plugin for asynchronous tests may call it in another context. With an
-    argument `golden`, it is one run on the recorded run of that golden. What `evaluate` runs inside of it has its own
-    verdict.
+    A test of a golden is one run on the recorded run of that golden. What `evaluate` runs inside of it has its own
+    verdict; for all else, the test fails if a call left the recording.
     """
-    if inspect.iscoroutinefunction(test):
+
+    def __init__(self, path: Path, record_mode: RecordMode, options: Mapping[str, Any], golden: object) -> None:
+        """Open the tape.
+
+        Raises:
+            ReplayError: There is none yet.
+            ToolgradeError: See `replay`.
+        """
+        if record_mode == "none" and not path.exists():
+            raise ReplayError(f"there is no tape {str(path)!r}; record it with pytest --toolgrade-record once")
+        if record_mode != "none":
+            path.parent.mkdir(parents=True, exist_ok=True)
+        self._opened = ExitStack()
+        tape = self._opened.enter_context(replay(path, record_mode=record_mode, **options))
+        self._cursor = tape.outside
+        if isinstance(golden, Golden):
+            self._cursor = self._opened.enter_context(tape.run(golden))
+        self.close = self._opened.close
+
+    def around(self, test: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the test with its check; it sees the tape also if a plugin calls it in a context of its own."""
+        if inspect.iscoroutinefunction(test):
+
+            @functools.wraps(test)
+            async def atest(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the test
+                with self._checked():
+                    return await test(*args, **kwargs)
+
+            return atest
 
         @functools.wraps(test)
-        async def atest(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the test
-            with _opened(path, record_mode, options, kwargs.get("golden")):
-                return await test(*args, **kwargs)
+        def plain_test(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the test
+            with self._checked():
+                return test(*args, **kwargs)
 
-        return atest
+        return plain_test
 
-    @functools.wraps(test)
-    def plain_test(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the test
-        with _opened(path, record_mode, options, kwargs.get("golden")):
-            return test(*args, **kwargs)
-
-    return plain_test
-
-
-@contextmanager
-def _opened(
-    path: Path, record_mode: RecordMode, options: Mapping[str, Any], golden: object
-) -> Generator[None, None, None]:
-    if record_mode == "none" and not path.exists():
-        raise ReplayError(f"there is no tape {str(path)!r}; record it with pytest --toolgrade-record once")
-    if record_mode != "none":
-        path.parent.mkdir(parents=True, exist_ok=True)
-    with replay(path, record_mode=record_mode, **options) as tape:
-        if isinstance(golden, Golden):
-            with tape.run(golden) as cursor:
-                yield
-        else:
-            cursor = tape.outside
+    @contextmanager
+    def _checked(self) -> Generator[None, None, None]:
+        with at(self._cursor):
             yield
-        if cursor.left:
-            raise ReplayError("\n".join(str(one.execution and one.execution.left_recording) for one in cursor.left))
+        reasons = [one.execution.left_recording for one in self._cursor.left if one.execution is not None]
+        if reasons:
+            raise ReplayError("\n".join(map(str, reasons)))
