@@ -183,7 +183,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     from toolgrade._pytest.replayed import ReplayedTest
 
     function: Any = item
-    path, mode = item.path.parent / marker.args[0], item.config.getoption("--toolgrade-record")
+    path = item.path.parent / marker.args[0]
+    mode: Any = item.config.getoption("--toolgrade-record")
     golden = getattr(item, "callspec").params.get("golden") if hasattr(item, "callspec") else None  # noqa: B009
     item.stash[_TAPE] = tape = ReplayedTest(path, mode, marker.kwargs, golden)
     function.obj = tape.around(item.stash.setdefault(_TEST, function.obj))  # a test that is run again was changed

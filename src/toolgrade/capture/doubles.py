@@ -22,7 +22,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from toolgrade._internal.locks import ForkSafeLock
 from toolgrade.calls import ToolCall
@@ -114,7 +114,7 @@ class RunningTool(Protocol):
     def returned(self, output: object, *, model_output: object = ABSENT, artifact: object = None) -> None:
         """Note what the tool returned, in the form in which a recorder notes it."""
 
-    def failed(self, error: str, *, model_output: object = ABSENT) -> None:
+    def failed(self, error: str, *, model_output: object = ABSENT, artifact: object = None) -> None:
         """Note a failure that was no exception, and what the model received."""
 
 
@@ -129,12 +129,15 @@ class Cursor(Protocol):
         self, name: str, arguments: Mapping[str, Any], *, runs_agent: bool, refuse: Refuse | None
     ) -> Answer | RunningTool:
         """Return what answers a call."""
+        ...
 
     def checked(self, run: Run) -> Run:
         """Return a run of this agent; if it shows none of the calls that left the recording, these are added."""
+        ...
 
 
-_cursor: Final[ContextVar[Cursor | None]] = ContextVar("toolgrade_tape_cursor", default=None)
+_cursor: Final[ContextVar[Cursor | Literal["inside"] | None]] = ContextVar("toolgrade_tape_cursor", default=None)
+"""Where the calls of this context are on a tape; or they are part of a tool that runs."""
 _open: Final[list[Any]] = []
 """The tapes that are open, in any thread."""
 _undo: Final[list[Callable[[], object]]] = []
@@ -192,7 +195,7 @@ def ask_tape(
     if not _open:
         return None
     cursor = _cursor.get()
-    if cursor is _INSIDE:
+    if cursor == "inside":
         return None
     if cursor is None or cursor.tape not in _open:
         if any(tape.allow_outside for tape in _open.copy()):
@@ -229,7 +232,7 @@ def at(cursor: Cursor | None) -> Generator[None, None, None]:
     """Let the calls in this block ask this cursor; `None` for calls that are part of a tool that runs."""
     # Not a token of the context variable: a fixture may end in another context than it began in.
     earlier = _cursor.get()
-    _cursor.set(_INSIDE if cursor is None else cursor)
+    _cursor.set("inside" if cursor is None else cursor)
     try:
         yield
     finally:
@@ -321,25 +324,8 @@ def _types_named(name: str) -> list[type[Exception]]:
 def run_of(golden: object) -> Generator[Cursor | None, None, None]:
     """Let the calls in this block be those of one run of an agent on a golden, if a tape is open in this context."""
     cursor = _cursor.get()
-    if cursor is None or cursor.tape not in _open:
+    if cursor is None or cursor == "inside" or cursor.tape not in _open:
         yield None
     else:
         with cursor.tape.run(golden) as own:
             yield own
-
-
-class _Inside:
-    """Stands in the place of a cursor inside a tool that runs."""
-
-    tape: Final = None
-
-    def checked(self, run: Run) -> Run:
-        """Never called."""
-        raise NotImplementedError
-
-    def ask(self, name: str, arguments: Mapping[str, Any], *, runs_agent: bool, refuse: Refuse | None) -> Answer:
-        """Never called."""
-        raise NotImplementedError
-
-
-_INSIDE: Final = _Inside()

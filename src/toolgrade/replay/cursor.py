@@ -326,20 +326,23 @@ class _Running:
         """Add the call to the tape."""
         if self.note is None:
             return
-        values = {"output": output, "model_output": model_output, "artifact": artifact}
-        plain = {name: json_value(value)[0] for name, value in values.items() if value is not ABSENT}
-        how = {name: value for name, value in plain.items() if name != "output" and value not in (None, ABSENT)}
-        if plain.get("output", ABSENT) is ABSENT:  # no value of JSON; it cannot be replayed
+        plain, how = json_value(output)[0], _plain_fields(model_output=model_output, artifact=artifact)
+        if plain is ABSENT:  # no value of JSON; it cannot be replayed
             self.note({}, {**how, "not_captured": ["output"]})
         else:
-            self.note({"output": plain["output"]}, how)
+            self.note({"output": plain}, how)
 
-    def failed(self, error: str, *, model_output: object = ABSENT) -> None:
+    def failed(self, error: str, *, model_output: object = ABSENT, artifact: object = None) -> None:
         """Add the failed call to the tape."""
         if self.note is not None:
-            plain, _ = json_value(model_output)
-            shown = {} if plain is ABSENT else {"model_output": plain}
-            self.note({}, {"status": CallStatus.ERROR, "error": error, **shown})
+            how = _plain_fields(model_output=model_output, artifact=artifact)
+            self.note({}, {"status": CallStatus.ERROR, "error": error, **how})
+
+
+def _plain_fields(**values: object) -> JsonObject:
+    """Return the values that are JSON and say something."""
+    plain = {name: json_value(value)[0] for name, value in values.items()}
+    return {name: value for name, value in plain.items() if value is not None and value is not ABSENT}
 
 
 def is_readable(call: ToolCall) -> bool:

@@ -91,7 +91,7 @@ def result_of(answer: Answer) -> JsonObject:
     failure = answer.failure
     value = answer.shown if failure is None or answer.shown is not ABSENT else failure
     value = None if value is ABSENT else value
-    parts = value if isinstance(value, list) else [value]
+    parts: list[Any] = value if isinstance(value, list) else [value]
     if not all(isinstance(part, dict) and text_of(part.get("type")) for part in parts):
         parts = [{"type": "text", "text": value if isinstance(value, str) else json_text(value)}]
     result: JsonObject = {"content": list(map(_part, parts)), "isError": failure is not None}
