@@ -226,7 +226,8 @@ def shown_errors() -> Any:
 
     def as_message(error: Exception, request: Any) -> ToolMessage:
         call = request.tool_call
-        return ToolMessage(f"Error: {error!r}", tool_call_id=call["id"], name=call["name"], status="error")
+        text = f"Error: {error!r}\n Please fix your mistakes."  # as the prebuilt agent shows it
+        return ToolMessage(text, tool_call_id=call["id"], name=call["name"], status="error")
 
     class ShownErrors(AgentMiddleware):
         def wrap_tool_call(self, request: Any, handler: Any) -> Any:

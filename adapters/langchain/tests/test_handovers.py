@@ -294,7 +294,9 @@ def test_command_that_ends_the_graph_around() -> None:
 
     run = recorded(team(agent("alice", asks(("forward", {}, "f1")), tools=[forward])))
 
-    assert summaries(run.tools_called) == [called("forward", {}, "f1", "forwarded")]
+    assert summaries(run.tools_called) == [
+        called("forward", {}, "f1", "forwarded", artifact={"langgraph_command": None})
+    ]
     assert handed(run)[:2] == ([], [])
 
 

@@ -16,7 +16,7 @@ from toolgrade._internal.json import json_text
 from toolgrade._internal.locks import ForkSafeLock
 from toolgrade._internal.model import drop_none, set_fields
 from toolgrade._internal.text import plural
-from toolgrade.calls import CallStatus, Execution, ToolCall
+from toolgrade.calls import CallStatus, Execution, ToolCall, ToolCallType
 from toolgrade.capture import doubles
 from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, Run
 from toolgrade.dataset import BadLines, Golden, read_documents
@@ -340,7 +340,19 @@ def _recorded_run(case: AnyCase, file: str = "") -> RecordedRun:
         parts = [case.input] if isinstance(case.input, str) else case.input or ()
         text = "\n".join(part for part in parts if isinstance(part, str)) or None
     label = getattr(case, "name", None) or case.id or text or ""
-    return RecordedRun(case.id, text, list(map(_as_it_ran, calls)), case.available_tools or (), f"{file}{label}")
+    calls = [_as_it_ran(call) for call in _by_framework(calls)]
+    return RecordedRun(case.id, text, calls, case.available_tools or (), f"{file}{label}")
+
+
+def _by_framework(calls: Iterable[ToolCall]) -> Generator[ToolCall, None, None]:
+    """Yield calls, and those inside a call that the provider ran, such as of a program, which the framework ran."""
+    for call in calls:
+        how = call.execution
+        if call.type is not ToolCallType.HOSTED or how is None or not how.children:
+            yield call
+        else:
+            yield call.model_copy(update={"execution": how.model_copy(update={"children": []})})
+            yield from _by_framework(how.children)
 
 
 def _as_it_ran(call: ToolCall) -> ToolCall:

@@ -7,7 +7,7 @@ message, LangGraph carries out the one whose exception leaves the graph of the a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -98,6 +98,11 @@ class HandOvers:
 def snake_case(agent: str) -> str:
     """Return the name of an agent as `langgraph-supervisor` and `langgraph-swarm` have it in the names of tools."""
     return "_".join(agent.split()).lower()
+
+
+def is_named_after_handover(tool: str, targets: Sequence[str]) -> bool:
+    """Return whether the name of a tool only says that it hands over, to one of these agents or by a usual name."""
+    return tool.startswith("transfer_to_") or any(tool.endswith(f"to_{snake_case(target)}") for target in targets)
 
 
 def targets_of(output: Any) -> list[str]:

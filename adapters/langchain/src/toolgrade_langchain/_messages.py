@@ -90,6 +90,16 @@ def _readable_image(block: object) -> object:
     return block
 
 
+def images_of_langchain(content: object) -> Any:
+    """Return a content whose images are plain data with these in the form of LangChain that all its versions read."""
+    return list(map(_image_of_langchain, content)) if isinstance(content, list) else content
+
+
+def _image_of_langchain(block: object) -> object:
+    is_image = isinstance(block, Mapping) and block.keys() - {"mime_type"} == {"type", "data"}
+    return {**block, "source_type": "base64"} if isinstance(block, Mapping) and is_image else block
+
+
 def _standard_image(block: object) -> object:
     """Return an image of Gemini or Bedrock in the standard form, any other block unchanged."""
     if not isinstance(block, Mapping):

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
+from uuid import uuid4
 
 from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.tools import BaseTool
 
 from toolgrade.capture import ABSENT
 from toolgrade.formats import is_refusal
 from toolgrade_langchain._errors import is_a
-from toolgrade_langchain._messages import readable_images, text_of
+from toolgrade_langchain._handovers import targets_of
+from toolgrade_langchain._messages import images_of_langchain, readable_images, text_of
 
 _NO_SUCH_TOOL: Final = re.compile(r"(Error: )?\S+ is not a valid tool, try one of \[")
 """What LangGraph's `ToolNode` and LangChain's `AgentExecutor` show the model after a call of an unknown tool."""
 
 _DATA: Final = "lc_data"
 """Where LangChain's middleware notes the decision of a person (langchain_core/messages/notification.py)."""
+
+COMMAND: Final = "langgraph_command"
+"""Key in the artifact of a call whose tool returned a command: what it did besides showing the model a message."""
+HANDED_OVER: Final = "handed_over_to"
+"""Key in that, of a command that handed over: the names of the agents."""
 
 
 class ToolResult(NamedTuple):
@@ -76,7 +85,53 @@ def tool_result(output: object, call_id: str | None) -> ToolResult:
         return ToolResult(readable_images(output))
     messages = [message for item in items for message in _messages_in(item)]
     own = [message for message in messages if message.tool_call_id == call_id] if call_id else messages
-    return result_of((own or messages)[-1]) if messages else ToolResult()
+    result = result_of((own or messages)[-1]) if messages else ToolResult()
+    done = _done_by_command(items)
+    if done == {}:
+        return result
+    more = {} if result.artifact is None else {"artifact": result.artifact}
+    return result._replace(artifact={COMMAND: done, **more})
+
+
+def _done_by_command(items: list[Any]) -> Mapping[str, Any] | None:
+    """Return what a command did besides showing the model a message: nothing, or JSON; `None` if it is not JSON.
+
+    The update of a command that hands over is mostly the state of the agent, and left out.
+    """
+    commands = list(filter(is_command, items))
+    targets = targets_of(items)
+    if not commands or targets:
+        return {HANDED_OVER: targets} if targets else {}
+    command, update = commands[0], dict(command_update(commands[0]))
+    messages = update.pop("messages", [])
+    messages = messages if isinstance(messages, list) else [messages]
+    goto = command.goto if isinstance(command.goto, (list, tuple)) else [command.goto]
+    fields = {"update": update, "goto": list(goto), "graph": command.graph}
+    done = {name: value for name, value in fields.items() if value}
+    is_whole = command.update is None or isinstance(command.update, (Mapping, list, tuple, BaseMessage))
+    has_more = len(items) > 1 or len(messages) > 1 or len(_messages_in(command)) < len(messages)
+    try:
+        is_json = json.loads(json.dumps(done)) == done
+    except (TypeError, ValueError, RecursionError):
+        is_json = False
+    return done if is_json and is_whole and not has_more else None
+
+
+def content_of(output: Any, tool: BaseTool) -> Any:
+    """Return a recorded output as the tool returned it."""
+    if not _comes_from_mcp(tool):
+        return images_of_langchain(output)
+    blocks = images_of_langchain([{"type": "text", "text": output}] if isinstance(output, str) else output)
+    if not isinstance(blocks, list):
+        return blocks
+    return [{**block, "id": f"lc_{uuid4()}"} if isinstance(block, Mapping) else block for block in blocks]
+
+
+def _comes_from_mcp(tool: BaseTool) -> bool:
+    """Return whether an adapter of MCP made a tool that returns blocks with ids of LangChain."""
+    code = getattr(tool, "coroutine", None)
+    is_of_adapter = str(getattr(code, "__module__", "")).startswith(("langchain_mcp_adapters.", "langchain.mcp."))
+    return is_of_adapter and "create_text_block" in getattr(code, "__globals__", {})
 
 
 def _is_result(item: object) -> bool:

@@ -17,6 +17,7 @@ from langchain_core.outputs import LLMResult
 
 from toolgrade.calls import ToolCallType
 from toolgrade.capture import ABSENT, Branch, Request
+from toolgrade.capture.doubles import answer_to
 from toolgrade.cases import RunStatus
 from toolgrade_langchain import _errors, _messages, _results, _states
 from toolgrade_langchain._handovers import DESTINATION, HandOver, snake_case, targets_of
@@ -745,6 +746,7 @@ class CallbackWatcher:
             type=ToolCallType.MCP if result.is_mcp else None,
             at=now(),
         )
+        builder.tool_replayed(str(node.run_id), answer_to(str(node.run_id)))
         targets = targets_of(output)
         if targets:
             step = next((run.run_id for run in node.around() if run.is_step), None)
@@ -768,6 +770,7 @@ class CallbackWatcher:
             node.request.suspended = node.inside if status is RunStatus.INTERRUPTED else node.request.suspended
         text = None if status is RunStatus.INTERRUPTED else _errors.error_text(error)
         node.recording.builder.tool_failed(str(run_id), text, outcome=_errors.outcome_of(error), at=now())
+        node.recording.builder.tool_replayed(str(run_id), answer_to(str(run_id)))
         self.tree.finish(node, status=status, error=text)
 
     def agent_acted(self, action: AgentAction, run_id: UUID) -> None:
