@@ -62,7 +62,8 @@ def may_come_from_tool(error: BaseException) -> bool:
 def tool_exception(error: BaseException) -> BaseException:
     """Return the tool's own exception, which the SDK may have wrapped in one of its own."""
     cause = error.__cause__
-    return cause if isinstance(error, AgentsException) and cause is not None else error
+    is_late = type(error).__name__ == "ToolTimeoutError"  # which the tool did not raise
+    return cause if isinstance(error, AgentsException) and cause is not None and not is_late else error
 
 
 def unknown_tool_name(error: BaseException) -> str | None:

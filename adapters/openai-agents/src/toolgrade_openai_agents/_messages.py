@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, time
 from enum import Enum
 from importlib.util import find_spec
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from toolgrade.capture import ABSENT, Request, image_parts
+from toolgrade.capture import ABSENT, Request, image_parts, json_equal
 from toolgrade.cases import MLLMImage
 from toolgrade.formats import Answer, read_responses_answer, read_responses_call
 from toolgrade_openai_agents._tools import field_of
@@ -141,6 +141,8 @@ def plain_output(output: object, text: object) -> object:
         output: What the tool returned.
         text: What the model is shown of it, if that is a text.
     """
+    if isinstance(output, ShownAs):
+        return output.value
     part = _part(output)
     if part is not None:
         return part
@@ -169,6 +171,40 @@ def _part(value: object) -> object:
     if kind in ("text", "input_text") and isinstance(fields.get("text"), str):
         return fields["text"]
     return dict(fields) if kind in ("image", "file", "input_image", "input_file") else None
+
+
+@dataclass(frozen=True)
+class ShownAs:
+    """A recorded output of a tool that had no JSON type, such as a model: the model was shown another text of it."""
+
+    value: Any
+    text: str
+
+    def __str__(self) -> str:
+        """Return what the model was shown."""
+        return self.text
+
+
+def as_output(value: Any, shown: Any) -> Any:
+    """Return what a tool may have returned that is recorded as this value, and of which the model was shown a text."""
+    if isinstance(shown, str) and shown != str(value) and not _is_json_of(value, shown):
+        return ShownAs(value, shown)
+    if isinstance(value, list) and not isinstance(shown, str) and any(isinstance(_part(part), dict) for part in value):
+        return [{"type": "text", "text": part} if isinstance(part, str) else part for part in value]
+    return value
+
+
+def _is_json_of(value: object, text: str) -> bool:
+    try:
+        return json_equal(json.loads(text), value)
+    except ValueError:
+        return False
+
+
+def text_shown(output: Any) -> Any:
+    """Return the text of an output that the model is shown; `ABSENT` of images and other parts."""
+    parts = output if isinstance(output, (list, tuple)) else [output]
+    return ABSENT if any(_part(part) is not None for part in parts) else str(output)
 
 
 def _is_dataclass(value: object) -> bool:

@@ -18,7 +18,7 @@ from toolgrade.capture import Branch
 from toolgrade.cases import RunStatus
 from toolgrade_openai_agents import _errors, _messages
 from toolgrade_openai_agents._observed_run import ObservedRun, RunObserver, current_run
-from toolgrade_openai_agents._run_tree import RunnerRecording, SameId, now
+from toolgrade_openai_agents._run_tree import LocalRun, RunnerRecording, SameId, now
 from toolgrade_openai_agents._tools import field_of
 from toolgrade_openai_agents._watcher import RunWatcher
 
@@ -179,6 +179,10 @@ class TurnWatcher(RunWatcher):
     def _refuse(self, error: str, same: SameId, *, unknown_tool: bool = False) -> None:
         for request in same.requests:
             self._add_failure(request, None, error, unknown_tool=unknown_tool)
+
+    def _find_run(self, context: Any, tool: Any) -> LocalRun | None:
+        """Return the tool run of the call that this context handles."""
+        return super()._find_run(_current_call.get(), tool)
 
     def enclosing(self, context: Any) -> int | None:
         """Return the key of the tool that the caller runs in; `None` outside of any tool."""

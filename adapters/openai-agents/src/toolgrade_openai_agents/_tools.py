@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+import agents
 from agents import RunContextWrapper
 from agents.agent import AgentBase
 from pydantic import BaseModel, ValidationError
@@ -25,6 +26,8 @@ _LOCAL_TOOLS: Final = {
     "LocalShellTool": "local_shell",
     "ApplyPatchTool": "apply_patch",
 }
+_CUSTOM: Final[Any] = getattr(agents, "CustomTool", ())
+"""The class of tools of free text; none in older releases."""
 # Groups of tools with separate names, or settings that are not tools.
 _PLACEHOLDERS: Final = frozenset({"HostedMCPTool", "ToolSearchTool", "ProgrammaticToolCallingTool"})
 
@@ -83,7 +86,7 @@ def spec_of(agent: Any, tool: Any) -> ToolSpec | None:
     call_type: ToolCallType | None = None
     if kind in _PROVIDER_TOOLS:
         call_type = ToolCallType.HOSTED
-    elif kind == "CustomTool":
+    elif isinstance(tool, _CUSTOM):
         call_type = ToolCallType.CUSTOM
     elif mcp_server(agent, tool) is not None:
         call_type = ToolCallType.MCP
@@ -144,7 +147,7 @@ def mcp_server(agent: Any, tool: Any) -> str | None:
     own = any(tool is other for other in getattr(agent, "tools", ()))
     if not servers or own or type(tool).__name__ != "FunctionTool":
         return None
-    bound = getattr(getattr(tool, "on_invoke_tool", None), "args", ())
+    bound = getattr(vars(tool).get("on_invoke_tool"), "args", ())  # not a double, while a recording is replayed
     name = getattr(bound[0] if bound else None, "name", None)
     return name if isinstance(name, str) else str(getattr(servers[0], "name", "mcp"))
 
@@ -155,7 +158,7 @@ def arguments_of(tool: Any, context: Any) -> dict[str, Any] | None:
     # The SDK's local tools receive parsed objects, and not the text that the model wrote.
     if not isinstance(text, str) or tool is None or kind in _LOCAL_TOOLS:
         return None
-    if kind == "CustomTool":
+    if isinstance(tool, _CUSTOM):
         return {"input": text}
     try:
         value = json.loads(text) if text.strip() else {}

@@ -15,6 +15,7 @@ from typing import Any, Final
 from toolgrade import ToolCallType
 from toolgrade.calls import ToolSpec
 from toolgrade.capture import ABSENT, Branch, Outcome, Request, RunBuilder
+from toolgrade.capture.doubles import is_replaying
 from toolgrade.cases import RunStatus
 from toolgrade.formats import Answer, read_responses_answer
 from toolgrade_openai_agents import _errors, _messages, _states, _tools, _wrapping
@@ -236,6 +237,18 @@ class RunWatcher:
         if run is not None:
             run.exception = error
 
+    def tool_replayed(self, tool: Any, context: Any, answer: Any) -> None:
+        """Note that a recording answered a tool in its place."""
+        run = self._find_run(context, tool)
+        if run is not None:
+            self.builder.tool_replayed(run.key, answer)
+
+    def body_raised(self, tool: Any, context: Any, error: BaseException) -> None:
+        """Note the exception of a tool that runs while a tape is open."""
+        run = self._find_run(context, tool)
+        if run is not None:
+            run.exception = error
+
     def mcp_failed(self, text: str | None) -> None:
         """Note the error of the MCP server of the current tool; `None` if its last call succeeded."""
         key = self.enclosing(None)
@@ -367,6 +380,8 @@ class RunWatcher:
             self._by_id[call_id] = SameId([request for request in requests if request.id == call_id])
         targets = _tools.handoff_targets(agent) if requests else {}
         for request in requests:
+            if request.type is ToolCallType.HOSTED and is_replaying():
+                self.builder.warn(f"{request.name} is run by the provider of the model, and not replayed")
             if self._is_unknown(request, agent):
                 self._same(request.id).unknown.append(request)
             # A handoff that is not enabled gives way to a tool of its name.
