@@ -326,6 +326,16 @@ def test_each_golden_has_its_own_recording() -> None:
     assert PAID == []
 
 
+def test_an_answer_may_be_changed() -> None:
+    """What a tool returned belongs to who called it: the next run gets it as it was recorded."""
+    with replay([Run(calls=[call("search", ["A"], query="x")])], faults=[Fault("pay", output=["odd"])]) as tape:
+        for _ in range(2):
+            with tape.run("any"):
+                for found in (search("x"), pay(5)):
+                    assert len(found) == 1
+                    found.append("changed")  # type: ignore[attr-defined]
+
+
 def test_trials_take_turns() -> None:
     """Several recorded runs of one golden answer one trial after the other."""
     runs = [RUNS[0], Run(input="pay 5", calls=[call("search", [], query="orders"), call("pay", "again 5", amount=5)])]

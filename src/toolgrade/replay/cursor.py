@@ -235,6 +235,7 @@ class TapeCursor:
         self, call: ToolCall, asked: JsonObject, hidden: Sequence[Path], delay: float, refuse: Refuse | None
     ) -> Answer:
         """Return the recorded answer of a call, if it can be given."""
+        call = call.model_copy(deep=True)  # whoever gets the answer may change it
         how = call.execution or Execution()
         model_output = how.model_output if "model_output" in how.model_fields_set else ABSENT
         redacted = _redacted_part(call)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -84,4 +85,4 @@ class Fault:
             return Answer(error=error_text(self.error), raised=self.error, delay=delay)
         if self.error is not None:
             return Answer(error=self.error, delay=delay)
-        return None if self.output is ABSENT else Answer(self.output, delay=delay)
+        return None if self.output is ABSENT else Answer(copy.deepcopy(self.output), delay=delay)
