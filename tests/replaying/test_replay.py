@@ -236,6 +236,37 @@ def test_a_tool_in_a_plain_thread_does_not_run() -> None:
     assert "allow_outside=True" in str(error)
 
 
+def test_a_refused_call_fails_the_runs_that_it_may_be_of() -> None:
+    """An agent that hides that its tool was refused does not pass."""
+
+    async def agent(question: str, _: Conversation) -> Run:
+        def use() -> None:
+            with suppress(ReplayError):
+                pay(5)
+
+        thread = threading.Thread(target=use)
+        thread.start()
+        thread.join()
+        return Run(input=question, calls=[call("pay", "paid", amount=5)], actual_output="paid")
+
+    with replay(RUNS) as tape:
+        report = evaluated(goldens=GOLDENS[:1], agent=agent)
+    assert report.verdict.counts["failed"] == 1
+    assert "was called where no tape is visible" in report.verdict.sentence
+    assert (tape.left > 0, PAID) == (True, [])
+
+
+def test_a_task_that_outlives_all_tapes_does_not_run() -> None:
+    """Whoever began inside of a replay may not know that it has ended."""
+    runs: list[Any] = []
+    with replay(RUNS):
+        context = contextvars.copy_context()
+    with pytest.raises(ReplayError, match="or no longer"):
+        context.run(pay, 5)
+    assert (PAID, runs) == ([], [])
+    assert pay(5) == "really paid 5"
+
+
 def test_copied_contexts_see_the_tape() -> None:
     """Tasks, `to_thread`, threads with the context and other event loops are answered."""
 
@@ -478,6 +509,36 @@ def test_recovery_from_a_fault_is_measured() -> None:
     assert scores == [1, 0]
 
 
+def test_a_fault_that_no_call_met_is_named() -> None:
+    """Its tool may be misspelt."""
+    text = r"no call has met .*'pya'.*; the tape has calls of search, pay"
+    with pytest.warns(ToolgradeWarning, match=text), replay(RUNS, faults=[Fault("pya", error="x")]):
+        pass
+
+
+def test_new_episodes_of_trials() -> None:
+    """Trials that ask for the same new call add it once."""
+    golden = Golden(
+        input="x",
+        expected_tools=[ToolCall(name="search")],
+        available_tools=[ToolSpec(name="search", effect="read")],
+    )
+
+    async def agent(question: str, _: Conversation) -> Run:
+        search("new")
+        return Run(input=question, calls=[])
+
+    with replay([Run(input="x", calls=[call("pay", amount=5)])], record_mode="new_episodes") as tape:
+        evaluated(goldens=[golden], agent=agent, trials=4)
+    assert [one.name for run in tape.runs for one in run.calls] == ["pay", "search"]
+    wrong = golden.model_copy(update={"available_tools": [ToolSpec(name="search", effect="write")]})
+    reads = Run(input="x", calls=[], available_tools=[ToolSpec(name="search", effect="read")])
+    PAID.clear()
+    with replay([reads], record_mode="new_episodes") as tape:
+        evaluated(goldens=[wrong], agent=agent)
+    assert (PAID, tape.left) == ([], 1)
+
+
 def test_a_fault_may_be_an_exception() -> None:
     """The very exception is raised, with all that it carries."""
     error = UnicodeDecodeError("utf-8", b"x", 0, 1, "odd")
@@ -488,7 +549,14 @@ def test_a_fault_may_be_an_exception() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"error": "x", "output": 1}, {"error": "x", "at": 0}, {"error": "x", "times": True}, {"delay": -1.0}],
+    [
+        {},
+        {"error": ValueError},
+        {"error": "x", "output": 1},
+        {"error": "x", "at": 0},
+        {"error": "x", "times": True},
+        {"delay": -1.0},
+    ],
 )
 def test_wrong_faults(options: dict[str, Any]) -> None:
     """What cannot be a fault names the tool."""
@@ -561,6 +629,28 @@ def test_redacted_arguments_equal_any() -> None:
         assert [pay(5), pay(6)] == ["plain", "hidden"]
     [warning] = recorder.last_run.warnings
     assert "input_parameters.amount is redacted" in warning
+
+
+def test_what_is_left_of_a_redacted_argument_is_compared() -> None:
+    """A text with a secret in it equals only texts that are equal around it."""
+    recorded = f"SELECT * FROM t WHERE key='{redact.REDACTED}'"  # noqa: S608 - no database
+    runs = [Run(calls=[call("search", ["A"], query=recorded)])]
+    for asked in ("SELECT * FROM t WHERE key='abc'", recorded):
+        with replay(runs):
+            assert search(asked) == ["A"]
+    for other in ("DROP TABLE t", "SELECT * FROM t WHERE key='abc", redact.REDACTED):
+        with replay(runs), pytest.raises(ReplayError, match="left the recording"):
+            search(other)
+    with replay([Run(calls=[call("search", ["A"], query="x")])]), pytest.raises(ReplayError):
+        search(redact.REDACTED)
+
+
+def test_a_run_that_left_its_recording_is_no_recording() -> None:
+    """What was answered by an error of the replay is not a failure of the tool."""
+    with record() as recorder, replay([]), recorder.run("hi"), suppress(ReplayError):
+        pay(5)
+    with replay(recorder.runs), pytest.raises(ReplayError, match="left the recording"):
+        pay(5)
 
 
 @pytest.mark.parametrize(
@@ -682,13 +772,73 @@ def test_new_episodes_run_what_may_run(tmp_path: Path) -> None:
     assert PAID == ["orders", 5]
 
 
-def test_a_run_that_breaks_is_written(tmp_path: Path) -> None:
-    """What was paid for is on the tape, also if the program breaks; a tool that did not end is not."""
+def test_a_run_that_breaks_replaces_nothing(tmp_path: Path) -> None:
+    """Neither what a program recorded before it broke, nor the run of an agent that broke, is a recording."""
     path = tmp_path / "tape.json"
+    Tape(RUNS).save(path)
+    before = path.read_text(encoding="utf-8")
     with suppress(ZeroDivisionError), replay(path, record_mode="all"):
         pay(5)
         _ = 1 / 0
-    assert [one.output for one in read_cases(path)[0].tools_called or ()] == ["really paid 5"]
+
+    async def broken(question: str, _: Conversation) -> Run:
+        if question == "pay 5":
+            raise ValueError("no model")
+        return await payer()(question, Conversation())  # type: ignore[misc]
+
+    assert path.read_text(encoding="utf-8") == before
+    with replay(path, record_mode="all"):
+        evaluated(agent=broken)
+    outputs = [[one.output for one in case.tools_called or ()] for case in read_cases(path)]
+    assert outputs == [[["A"], "paid 5"], [["found orders", ""], "really paid 6"]]
+
+
+def test_a_call_that_does_not_end_is_named(tmp_path: Path) -> None:
+    """It is not on the tape, and a warning says so."""
+
+    @observe(tool=True)
+    async def wait() -> None:
+        await asyncio.sleep(60)
+
+    async def main() -> None:
+        with suppress(asyncio.TimeoutError, TimeoutError):
+            await asyncio.wait_for(wait(), 0.01)
+
+    path, text = tmp_path / "tape.json", "calls that did not end are not on the tape: wait"
+    with pytest.warns(ToolgradeWarning, match=text), replay(path, record_mode="all"):
+        asyncio.run(main())
+
+
+def test_a_tape_without_calls(tmp_path: Path) -> None:
+    """An agent that calls nothing has a tape, too, which answers nothing."""
+    with replay(tmp_path / "tape.json", record_mode="once"):
+        pass
+    with replay(tmp_path / "tape.json") as tape, pytest.raises(ReplayError, match="no call of pay is recorded"):
+        pay(5)
+    assert tape.left == 1
+
+
+def test_goldens_with_equal_texts(tmp_path: Path) -> None:
+    """Each has its own recorded run, by its id; a tape that has none of it does not give that of another."""
+    goldens = [Golden(id=name, input="pay 5", expected_tools=[ToolCall(name="pay")]) for name in ("a", "b")]
+    for golden in goldens:
+        with replay(tmp_path / "tape.json", record_mode="once"):
+            assert evaluated(goldens=[golden]).passed
+    assert len(Tape.load(tmp_path / "tape.json").runs) == 2
+    with replay(tmp_path / "tape.json"):
+        report = evaluated(goldens=[goldens[0].model_copy(update={"id": "c"})])
+    assert "the tape has no run of 'c'" in report.verdict.sentence
+
+
+def test_a_question_with_a_secret_is_found(tmp_path: Path) -> None:
+    """It is written without the secret."""
+    golden = Golden(input="With api_key=sk-proj-aaaaaaaaaaaaaaaaaaaaaaaa pay 5", expected_tools=[ToolCall(name="pay")])
+    with replay(tmp_path / "tape.json", record_mode="once"):
+        assert evaluated(goldens=[golden]).passed
+    assert "sk-proj" not in (tmp_path / "tape.json").read_text(encoding="utf-8")
+    with replay(tmp_path / "tape.json") as tape:
+        assert evaluated(goldens=[golden]).passed
+    assert tape.left == 0
 
 
 def test_wrong_options(tmp_path: Path) -> None:
@@ -697,6 +847,11 @@ def test_wrong_options(tmp_path: Path) -> None:
         (tmp_path / "none.json", {}, "record it with record_mode='once'"),
         (tmp_path / "runs.jsonl", {"record_mode": "all"}, r"Tape.load\(.*\).save\("),
         ([], {"record_mode": "never"}, "record_mode must be one of none, new_episodes, once, all"),
+        (tmp_path / "no folder" / "tape.json", {"record_mode": "all"}, "there is no folder"),
+        (5, {}, "a tape must be a file, a list of runs or a Tape, got int"),
+        ([5], {}, "a tape must be made of runs or cases, got int 5"),
+        ([], {"faults": ["pay"]}, "faults must be a list of Fault, got 'pay'"),
+        ([], {"ignore": {"search": ["$.items[0].id"]}}, "ignore must be like"),
     ):
         with pytest.raises(ConfigurationError, match=text), replay(tape, **options):
             pass

@@ -84,7 +84,7 @@ class Answer:
     def exception(self) -> Exception | None:
         """Return the failure as an exception, `None` if there is none; see `exception_of`."""
         if self.raised is not None:
-            return self.raised
+            return self.raised.with_traceback(None)
         if self.left is not None:
             return ReplayError(self.left)
         return None if self.error is None else exception_of(self.error)
@@ -161,6 +161,11 @@ def is_replaying() -> bool:
     return bool(_open)
 
 
+def may_be_replayed() -> bool:
+    """Return whether a call of a tool must ask first: a tape is open, or was when this context began."""
+    return bool(_open) or _cursor.get() is not None
+
+
 def ask_tape(
     name: str,
     arguments: Mapping[str, Any],
@@ -192,19 +197,19 @@ def ask_tape(
         >>> print(ask_tape("add", {"a": 1}))
         None
     """
-    if not _open:
-        return None
     cursor = _cursor.get()
-    if cursor == "inside":
+    if cursor == "inside" or (cursor is None and not _open):
         return None
     if cursor is None or cursor.tape not in _open:
         if any(tape.allow_outside for tape in _open.copy()):
             return None
         message = (
-            f"the tool {name!r} was called where no tape is visible, while one is open elsewhere, and did not run; "
-            "start threads with contextvars.copy_context().run or asyncio.to_thread, or let such calls run with "
-            "replay(..., allow_outside=True)"
+            f"the tool {name!r} was called where no tape is visible, or no longer, and did not run; start threads with "
+            "contextvars.copy_context().run or asyncio.to_thread, and wait for them inside the replay, or let such "
+            "calls run with replay(..., allow_outside=True)"
         )
+        for tape in _open.copy():
+            tape.refused(name, message)
         raise ReplayError(message)
     double = cursor.ask(name, arguments, runs_agent=runs_agent, refuse=refuse)
     if isinstance(double, Answer) and key is not None:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from toolgrade._internal.json import JsonObject, to_json_value
+from toolgrade._internal.json import REDACTED, JsonObject, to_json_value
 from toolgrade._internal.locks import ForkSafeLock
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import error_text
 from toolgrade.calls import CallStatus, Execution, ToolCall, ToolCallType, ToolEffect, ToolSpec
 from toolgrade.capture.doubles import Answer, Refuse, RunningTool, at
 from toolgrade.capture.records import json_value
-from toolgrade.cases import Run
-from toolgrade.errors import InvalidDataError
+from toolgrade.cases import Run, RunStatus
 from toolgrade.expect.matcher import Matcher
 from toolgrade.matching.argument_pattern import Mismatches, Template
-from toolgrade.matching.json_compare import ABSENT, AbsentType, Path, has_mark, place
+from toolgrade.matching.json_compare import ABSENT, AbsentType, Difference, Path, has_mark, json_equal, place
 from toolgrade.matching.value_text import pair_text, value_text
 from toolgrade.replay.faults import Fault
 
@@ -44,6 +44,10 @@ class RecordedRun:
     tools: Sequence[ToolSpec] = ()
     source: str = ""
     """Where it stands, for messages."""
+    replaces: Sequence[RecordedRun] = ()
+    """The runs in whose place it is recorded."""
+    is_broken: bool = False
+    """Its agent or its program broke while it was recorded, so that it is not written."""
 
     @property
     def is_anonymous(self) -> bool:
@@ -77,8 +81,11 @@ class OpenTape(Protocol):
     def count(self, kind: str) -> None:
         """Count a call."""
 
-    def forget(self) -> None:
-        """Leave out what was recorded before."""
+    def leave(self, call: ToolCall) -> None:
+        """Note a call that the recording does not answer."""
+
+    def meet(self, faults: Iterable[Fault]) -> None:
+        """Note faults that a call has met."""
 
 
 class TapeCursor:
@@ -93,7 +100,6 @@ class TapeCursor:
         *,
         missing: str = "",
         records: bool = False,
-        replaces: bool = False,
     ) -> None:
         """Start before the first call.
 
@@ -104,7 +110,6 @@ class TapeCursor:
             calls: The recorded calls, if they are not those of `run`.
             missing: Why there is no recorded run.
             records: Every tool runs and is recorded.
-            replaces: What is recorded replaces the whole tape.
         """
         self.tape = tape
         self.run = run
@@ -112,34 +117,37 @@ class TapeCursor:
         """The calls that the recording does not answer, with the reason."""
         self._tools = (*run.tools, *tools)
         self._missing = missing
-        self._records = records
-        self._replaces = records and replaces
+        self.records = records
+        """Whether every tool runs and is recorded."""
         self._lock = ForkSafeLock()
         self._recorded = [one for one in (run.calls if calls is None else calls) if _is_answered(one)]
         self._unused = self._recorded.copy()
         self._count = 0
         self._reported = 0
+        self._ran: list[tuple[str, JsonObject]] = []
         self._by_tool: Counter[str] = Counter()
 
     def ask(
         self, name: str, arguments: Mapping[str, Any], *, runs_agent: bool = False, refuse: Refuse | None = None
     ) -> Answer | RunningTool:
         """Return what answers a call, or the tool as it may run; see `Cursor.ask`."""
-        try:
-            asked: JsonObject = to_json_value(dict(arguments))
-        except InvalidDataError as error:
-            return self._leave(name, {}, f"the arguments of {name} cannot be compared: {error}")
         with self._lock:
             self._count += 1
             self._by_tool[name] += 1
+            try:
+                asked: JsonObject = to_json_value(dict(arguments))
+            except Exception as error:  # noqa: BLE001 - arguments of any kind, and warnings that are errors
+                if self.records:
+                    return _Running(None, None)
+                return self._leave(name, {}, f"the arguments of {name} cannot be compared: {error_text(error)}")
             faults = [one for one in self.tape.options.faults if one.tool == name and one.hits(self._by_tool[name])]
             delay = sum(one.delay for one in faults)
             if faults:
-                self.tape.count("faults")
+                self.tape.meet(faults)
             answer = next(filter(None, (fault.answer(delay) for fault in faults)), None)
             if answer is not None:
                 return answer
-            if self._records:
+            if self.records:
                 return self._running(name, asked, runs_agent=runs_agent)
             found, hidden = self._take(name, asked)
             if runs_agent and (found is None or (found.execution and found.execution.children)):
@@ -158,19 +166,28 @@ class TapeCursor:
         for name in dict.fromkeys(call.name for call in calls if call.type is ToolCallType.HOSTED):
             text = f"{name} is run by the provider of the model, and not replayed"
             warnings += [] if text in warnings else [text]  # a recorder may have said so
+        if run.status not in {RunStatus.OK, RunStatus.INTERRUPTED}:
+            self.run.is_broken = self.records
         changes: dict[str, Any] = {} if warnings == run.warnings else {"warnings": warnings}
         if left and not any(call.execution and call.execution.left_recording for call in calls):
             changes["calls"] = [*run.calls, *left]
         return run.model_copy(update=changes) if changes else run
 
+    def refused(self, name: str, why: str) -> None:
+        """Note that a tool was called elsewhere, which may be part of this run."""
+        with self._lock:
+            self._leave(name, {}, why, cannot=True)
+
     def _running(self, name: str, arguments: JsonObject, *, runs_agent: bool) -> _Running:
         """Return the tool as it runs and is recorded; an agent's calls are recorded inside its call."""
+        self._ran.append((name, arguments))
         inner = TapeCursor(self.tape, RecordedRun(), records=True) if runs_agent else None
         call = ToolCall(name=name, input_parameters=arguments, execution=Execution(status=CallStatus.CANCELLED))
         with self.tape.lock:
-            if self._replaces:
-                self._replaces = False
-                self.tape.forget()
+            own = sum(one == name and json_equal(more, arguments) for one, more in self._ran)
+            there = [one for one in self.run.calls if one.name == name and json_equal(one.arguments, arguments)]
+            if len(there) >= own + self._taken(name, arguments):  # another trial has recorded it
+                return _Running(None, None)
             self.run.calls.append(call)
             index = len(self.run.calls) - 1
 
@@ -193,17 +210,26 @@ class TapeCursor:
         run = RecordedRun(calls=list(children), tools=self._tools, source=self.run.source)
         return _Running(TapeCursor(self.tape, run, missing=missing), None)
 
+    def _taken(self, name: str, arguments: JsonObject) -> int:
+        """Return how many recorded calls like this one have answered."""
+        left = Counter(map(id, self._unused))
+        taken = (one for one in self._recorded if not left[id(one)])
+        return sum(one.name == name and json_equal(one.arguments, arguments) for one in taken)
+
     def _may_run(self, name: str) -> bool:
         """Return whether a tool that is not recorded may run: it is declared to read, or named as one that may."""
-        declared = any(tool.name == name and tool.effect is ToolEffect.READ for tool in self._tools)
-        return declared or name in self.tape.options.writes
+        declared = {tool.effect for tool in self._tools if tool.name == name}
+        is_read = ToolEffect.READ in declared and ToolEffect.WRITE not in declared
+        return is_read or name in self.tape.options.writes
 
     def _take(self, name: str, asked: JsonObject) -> tuple[ToolCall | None, list[Path]]:
         """Take the first recorded call that is equal; one with redacted arguments only if no other is."""
         redacted: tuple[ToolCall, list[Path]] | None = None
-        for call in self._unused:
-            if call.name != name:
-                continue
+        same = [one for one in self._unused if one.name == name]
+        if name not in self.tape.options.ignored:
+            equal = next((one for one in same if json_equal(one.arguments, asked)), None)
+            same = same if equal is None else [equal]  # the comparison of most calls, at once
+        for call in same:
             mismatches = self._compared(call, asked)
             if not mismatches.differences:
                 if not mismatches.hidden:
@@ -229,7 +255,13 @@ class TapeCursor:
         for path, matcher in self.tape.options.ignored.get(call.name, ()):
             expected = _without(expected, path, matcher)
             called = called if matcher is not None else _without(called, path, None)
-        return Template(expected).mismatches(called)
+        mismatches = Template(expected).mismatches(called)
+        for where in mismatches.hidden.copy():
+            recorded, value = _at(expected, where), _at(called, where)
+            if not _fits_redacted(recorded, value):
+                mismatches.hidden.remove(where)
+                mismatches.differences.append(Difference("wrong_argument", where, recorded, value))
+        return mismatches
 
     def _answer(
         self, call: ToolCall, asked: JsonObject, hidden: Sequence[Path], delay: float, refuse: Refuse | None
@@ -269,7 +301,7 @@ class TapeCursor:
         answer = Answer(left=text)
         how = Execution(status=CallStatus.ERROR, error=answer.failure, left_recording=text)
         self.left.append(ToolCall(name=name, input_parameters=asked, execution=how))
-        self.tape.count("left")
+        self.tape.leave(self.left[-1])
         return answer
 
     def _difference(self, name: str, asked: JsonObject) -> str:
@@ -359,7 +391,26 @@ def _redacted_part(call: ToolCall) -> str | None:
 
 
 def _is_answered(call: ToolCall) -> bool:
-    return call.execution is None or call.execution.status in ANSWERED
+    how = call.execution
+    return how is None or (how.status in ANSWERED and how.left_recording is None)
+
+
+def _at(arguments: Any, path: Path) -> Any:  # noqa: ANN401 - JSON values
+    """Return the value at a path; `ABSENT` if there is none."""
+    for key in path:
+        arguments = arguments.get(key, ABSENT) if isinstance(arguments, dict) else ABSENT
+    return arguments
+
+
+def _fits_redacted(recorded: object, value: object) -> bool:
+    """Return whether a value fits a recorded one of which something was redacted, in what is left of that."""
+    if not isinstance(recorded, str):
+        return has_mark(recorded) and type(value) is type(recorded)
+    if recorded in (REDACTED, value):
+        return True
+    parts = map(re.escape, recorded.split(REDACTED))
+    is_part = isinstance(value, str) and REDACTED in recorded
+    return is_part and re.fullmatch(".*".join(parts), str(value), re.DOTALL) is not None
 
 
 def _replayed(call: ToolCall) -> ToolCall:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeAlias, cast, get_args
+
+from pydantic import BaseModel
 
 from toolgrade._internal.atomic_files import atomic_write
 from toolgrade._internal.json import json_text
@@ -18,7 +20,7 @@ from toolgrade._internal.model import drop_none, set_fields
 from toolgrade._internal.text import plural
 from toolgrade.calls import CallStatus, Execution, ToolCall, ToolCallType
 from toolgrade.capture import doubles
-from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, Run
+from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase, Run
 from toolgrade.dataset import BadLines, Golden, read_documents
 from toolgrade.errors import ConfigurationError, ToolgradeWarning
 from toolgrade.expect.matcher import Matcher
@@ -58,12 +60,20 @@ class Tape:
 
     def __init__(self, runs: Iterable[Run | AnyCase] = ()) -> None:
         """Make a tape of runs, or of cases with their called tools; `replay` opens it."""
-        cases = [one.to_test_case() if isinstance(one, Run) else one for one in runs]
-        self._recorded = [_recorded_run(one) for one in join_runs(cases)]
+        cases: list[AnyCase] = []
+        for one in runs:
+            if not isinstance(one, (Run, LLMTestCase, MLLMTestCase, ConversationalTestCase)):
+                raise ConfigurationError(f"a tape must be made of runs or cases, got {type(one).__name__} {one!r:.60}")
+            cases.append(one.to_test_case() if isinstance(one, Run) else one)
+        self._recorded = _recorded_runs(cases)
         self._added: list[RecordedRun] = []
         self.options: Options = Options()
         self._counts: Counter[str] = Counter()
         self._turns: Counter[int] = Counter()
+        self._running: list[TapeCursor] = []
+        self._met: set[Fault] = set()
+        self.left_calls: list[ToolCall] = []
+        """The calls that the recording did not answer, each with the reason."""
         self.outside: TapeCursor = TapeCursor(self, RecordedRun())
         """The place of calls that belong to no run of `evaluate` or `run`."""
         self.lock: ForkSafeLock = ForkSafeLock()
@@ -78,7 +88,7 @@ class Tape:
             OSError: The file cannot be opened or read.
         """
         tape = cls()
-        tape._recorded = [_recorded_run(one, f"{os.fspath(path)}, ") for one in join_runs(_read(path))]
+        tape._recorded = _recorded_runs(_read(path), f"{os.fspath(path)}, ")
         return tape
 
     def save(self, path: str | os.PathLike[str], *, redactor: Redactor = DEFAULT) -> None:
@@ -101,7 +111,11 @@ class Tape:
         hidden = sum(not is_readable(call) for case in cases for call in case.tools_called or ())
         if hidden:
             lost = f"{plural(hidden, 'answer')} with a secret cannot be replayed, since the secret was removed"
-            text = f"{os.fspath(path)}: {lost}; Tape.save(path, redactor=redact.OFF) keeps it, for a private file"
+            text = f"{os.fspath(path)}: {lost}; redactor=redact.OFF keeps it, for a private file"
+            warnings.warn(text, ToolgradeWarning, stacklevel=2)
+        endless = [call.name for run in self._added for call in run.calls if not _is_known(call)]
+        if endless:
+            text = f"{os.fspath(path)}: calls that did not end are not on the tape: {', '.join(endless)}"
             warnings.warn(text, ToolgradeWarning, stacklevel=2)
 
     @contextmanager
@@ -124,8 +138,15 @@ class Tape:
             sunny
         """
         cursor = self._cursor(golden)
-        with doubles.at(cursor):
-            yield cursor
+        self._running.append(cursor)
+        try:
+            with doubles.at(cursor):
+                yield cursor
+        except BaseException:
+            cursor.run.is_broken = cursor.records
+            raise
+        finally:
+            self._running.remove(cursor)
 
     def _cursor(self, golden: Golden | str) -> TapeCursor:
         question = golden if isinstance(golden, str) else golden.question
@@ -134,24 +155,24 @@ class Tape:
         mode = self.options.record_mode
         with self.lock:
             runs = self._runs_of(name, question)
-            if mode == "all":
-                self._recorded = [run for run in self._recorded if run not in runs or run.is_anonymous]
-            elif runs:
+            if runs and mode != "all":
                 turn = self._turns[id(runs[0])]
                 self._turns[id(runs[0])] += 1
                 return TapeCursor(self, runs[turn % len(runs)], tools)
-            new = RecordedRun(name, question or None)
+            new = RecordedRun(name, question or None, replaces=[run for run in runs if not run.is_anonymous])
             self._added.append(new)
             missing = f"the tape has no run of {name or question!r}"
             return TapeCursor(self, new, tools, missing=missing, records=mode in {"all", "once"})
 
     def _runs_of(self, name: str | None, question: str) -> list[RecordedRun]:
-        """Return the recorded runs of a golden; those of a tape without questions are of any."""
-        return (
-            [run for run in self._recorded if name is not None and run.golden == name]
-            or [run for run in self._recorded if run.input == question]
-            or [run for run in self._recorded if run.is_anonymous]
-        )
+        """Return the recorded runs of a golden; those of a tape without questions are of any.
+
+        A question that holds a secret was written without it.
+        """
+        texts = {question, DEFAULT(question)}
+        of_question = [run for run in self._recorded if run.input in texts and (name is None or run.golden is None)]
+        of_golden = [run for run in self._recorded if name is not None and run.golden == name]
+        return of_golden or of_question or [run for run in self._recorded if run.is_anonymous]
 
     def whole(self) -> TapeCursor:
         """Return a cursor on all recorded runs together."""
@@ -159,14 +180,33 @@ class Tape:
             return TapeCursor(self, self._recorded[0])
         calls = [call for run in self._recorded for call in run.calls]
         tools = [tool for run in self._recorded for tool in run.tools]
-        new = RecordedRun(source=self._recorded[0].source if self._recorded else "")
+        source = self._recorded[0].source if self._recorded else ""
+        mode = self.options.record_mode
+        # Calls without a golden replace the whole tape.
+        new = RecordedRun(source=source, replaces=self._recorded if mode == "all" else ())
         self._added.append(new)
-        records = self.options.record_mode == "all" or (self.options.record_mode == "once" and not self._recorded)
-        return TapeCursor(self, new, tools, calls, records=records, replaces=True)
+        records = mode == "all" or (mode == "once" and not self._recorded)
+        return TapeCursor(self, new, tools, calls, records=records)
 
-    def forget(self) -> None:
-        """Leave out what was recorded before: calls without a golden replace all of it."""
-        self._recorded = []
+    def leave(self, call: ToolCall) -> None:
+        """Note a call that the recording does not answer."""
+        with self.lock:
+            self.left_calls.append(call)
+
+    def refused(self, name: str, why: str) -> None:
+        """Note that a tool was called where the tape is not visible; each run that is under way may be its own."""
+        for cursor in [self.outside, *self._running]:
+            cursor.refused(name, why)
+
+    def meet(self, faults: Iterable[Fault]) -> None:
+        """Note faults that a call has met."""
+        with self.lock:
+            self._met.update(faults)
+            self._counts["faults"] += 1
+
+    def missed_faults(self) -> Sequence[Fault]:
+        """Return the faults that no call has met."""
+        return [fault for fault in self.options.faults if fault not in self._met]
 
     def copy(self) -> Tape:
         """Return a tape of the same runs, to which calls can be added."""
@@ -184,19 +224,26 @@ class Tape:
         counts = self._counts
         recorded = f"{counts['recorded']:,} recorded, " if counts["recorded"] else ""
         faults = plural(counts["faults"], "fault")
-        return f"{counts['replayed']:,} replayed, {recorded}{faults}, {counts['left']:,} outside the recording"
+        return f"{counts['replayed']:,} replayed, {recorded}{faults}, {self.left:,} outside the recording"
 
     @property
     def runs(self) -> list[RecordedRun]:
-        """The recorded runs; those of one conversation are one."""
-        return [*self._recorded, *(run for run in self._added if run.is_known)]
+        """The recorded runs; those of one conversation are one. The run of an agent that broke replaces none."""
+        added = [run for run in self._added if run.is_known and not run.is_broken]
+        replaced = [earlier for run in added for earlier in run.replaces]
+        return [*(run for run in self._recorded if run not in replaced), *added]
 
     @property
-    def has_news(self) -> bool:
-        """Whether something was recorded, so that the file must be written."""
-        return (self.options.record_mode != "none" and any(run.is_known for run in self._added)) or bool(
-            self._counts["recorded"]
-        )
+    def names(self) -> str:
+        """The names of the recorded tools."""
+        return ", ".join(dict.fromkeys(call.name for run in self._recorded for call in run.calls)) or "no tool"
+
+    def has_news(self, path: Path) -> bool:
+        """Return whether something was recorded, or nothing for the first time, so that the file must be written."""
+        if self.options.record_mode in {"none", "new_episodes"}:
+            return self._counts["recorded"] > 0
+        is_new = not path.exists() and not any(run.is_broken for run in self._added)
+        return is_new or any(run.is_known and not run.is_broken for run in self._added)
 
     @property
     def allow_outside(self) -> bool:
@@ -206,7 +253,7 @@ class Tape:
     @property
     def left(self) -> int:
         """Number of calls that the recording did not answer."""
-        return self._counts["left"]
+        return len(self.left_calls)
 
 
 @contextmanager
@@ -218,6 +265,7 @@ def replay(
     faults: Iterable[Fault] = (),
     writes: Iterable[str] = (),
     allow_outside: bool = False,
+    redactor: Redactor = DEFAULT,
 ) -> Generator[Tape, None, None]:
     """Let recorded runs answer in place of the tools that are called inside the block; none of these runs.
 
@@ -242,6 +290,7 @@ def replay(
         faults: Faults to plant.
         writes: Tools that may run with `"new_episodes"` although they may write.
         allow_outside: Let tools run that are called where no tape is visible.
+        redactor: Removes secrets from a tape that is written; `redact.OFF` for a private file.
 
     Raises:
         ConfigurationError: There is no such file, or an option is wrong.
@@ -264,28 +313,53 @@ def replay(
         paid
         left the recording at call 2: pay {"amount": 6}; the
     """
-    if record_mode not in get_args(RecordMode):
-        raise ConfigurationError(f"record_mode must be one of {', '.join(get_args(RecordMode))}, got {record_mode!r}")
-    path = Path(tape) if isinstance(tape, (str, os.PathLike)) else None
-    if path is not None and record_mode != "none" and path.suffix != ".json":
-        remedy = f"Tape.load({str(path)!r}).save({str(path.with_suffix('.json'))!r}) makes one"
-        raise ConfigurationError(f"a tape that is recorded must be a file that ends in .json, got {path}; {remedy}")
+    path = _path_of(tape, record_mode)
     opened = _source(tape, path, record_mode).copy()
     may_write = frozenset([writes] if isinstance(writes, str) else writes)
-    opened.options = Options(record_mode, tuple(faults), may_write, allow_outside, _read_ignored(ignore or {}))
+    opened.options = Options(record_mode, _faults(faults), may_write, allow_outside, _read_ignored(ignore or {}))
     with doubles.opened(opened):
+        opened.outside = opened.whole()
         try:
-            opened.outside = opened.whole()
             with doubles.at(opened.outside):
                 yield opened
+        except BaseException:
+            opened.outside.run.is_broken = opened.outside.records
+            raise
         finally:
-            if path is not None and opened.has_news:
-                opened.save(path)
+            if path is not None and opened.has_news(path):
+                opened.save(path, redactor=redactor)
+    for fault in opened.missed_faults():
+        warnings.warn(f"no call has met {fault}; the tape has calls of {opened.names}", ToolgradeWarning, stacklevel=3)
+
+
+def _path_of(tape: Recorded, record_mode: str) -> Path | None:
+    """Return the path of a tape, which can be written if it is to be; `None` for runs."""
+    if record_mode not in get_args(RecordMode):
+        raise ConfigurationError(f"record_mode must be one of {', '.join(get_args(RecordMode))}, got {record_mode!r}")
+    if not isinstance(tape, (str, os.PathLike)):
+        return None
+    path = Path(tape).absolute()
+    if record_mode != "none" and path.suffix != ".json":
+        remedy = f"Tape.load({str(tape)!r}).save({str(Path(tape).with_suffix('.json'))!r}) makes one"
+        raise ConfigurationError(f"a tape that is recorded must be a file that ends in .json, got {tape}; {remedy}")
+    if record_mode != "none" and not path.parent.is_dir():
+        raise ConfigurationError(f"there is no folder {str(path.parent)!r} for the tape; make it first")
+    return path
+
+
+def _faults(faults: object) -> tuple[Fault, ...]:
+    items = tuple(faults) if isinstance(faults, Iterable) else (faults,)
+    for one in items:
+        if not isinstance(one, Fault):
+            raise ConfigurationError(f"faults must be a list of Fault, got {one!r:.60}")
+    return items
 
 
 def _source(tape: Recorded, path: Path | None, record_mode: RecordMode) -> Tape:
     """Return the recorded tape; an empty one if it is yet to be recorded."""
     if path is None:
+        if isinstance(tape, (Run, BaseModel)) or not isinstance(tape, (Tape, Iterable)):
+            raise ConfigurationError(f"a tape must be a file, a list of runs or a Tape, got {type(tape).__name__}")
         return tape if isinstance(tape, Tape) else Tape(cast("Iterable[Run | AnyCase]", tape))
     if path.exists():
         return Tape.load(path)
@@ -301,10 +375,9 @@ def _read_ignored(ignore: Ignored) -> dict[str, list[tuple[Sequence[str], Matche
         pairs = places.items() if isinstance(places, Mapping) else [(one, None) for one in places]
         for place, matcher in pairs:
             keys = place.removeprefix("$.").split(".")
-            wrong = (
-                isinstance(places, str) or not all(keys) or (matcher is not None and not isinstance(matcher, Matcher))
-            )
-            if wrong:
+            is_matcher = matcher is None or isinstance(matcher, Matcher)
+            is_place = all(keys) and keys != ["$"] and not any(sign in place for sign in "[]*")
+            if isinstance(places, str) or not is_place or not is_matcher:
                 example = '{"search": ["$.session"]} or {"search": {"$.query": IgnoreCase()}}'
                 raise ConfigurationError(f"ignore must be like {example}, got {places!r:.60} for {tool!r}")
             read.setdefault(tool, []).append((keys, matcher))
@@ -321,7 +394,9 @@ def _read(path: str | os.PathLike[str]) -> list[AnyCase]:
         for document in documents[1:]:
             value = document.value
             if isinstance(value, dict) and isinstance(value.get("content"), dict):
-                contents[value.get("case"), value.get("trial")] = document._replace(value=value["content"])
+                contents[value.get("case"), value.get("trial"), value.get("agent")] = document._replace(
+                    value=value["content"]
+                )
         cases = collect_cases(read_each(contents.values(), how), os.fspath(path), bad)
     else:
         cases = collect_cases(read_entries(os.fspath(path), how), os.fspath(path), bad)
@@ -329,7 +404,14 @@ def _read(path: str | os.PathLike[str]) -> list[AnyCase]:
     return cases
 
 
-def _recorded_run(case: AnyCase, file: str = "") -> RecordedRun:
+def _recorded_runs(cases: Sequence[AnyCase], file: str = "") -> list[RecordedRun]:
+    """Return the runs of cases; a recorder, which knows no golden, writes ids of runs and conversations."""
+    runs = [run for case in cases if (run := getattr(case, "run", None)) is not None]
+    own_ids = {one for run in runs for one in (run.run_id, run.conversation_id)}
+    return [_recorded_run(case, file, own_ids) for case in join_runs(cases)]
+
+
+def _recorded_run(case: AnyCase, file: str, own_ids: Collection[str | None]) -> RecordedRun:
     if isinstance(case, ConversationalTestCase):
         calls = [call for turn in case.turns for call in turn.tools_called or ()]
         text = next((turn.content for turn in case.turns if turn.role == "user"), None)
@@ -341,7 +423,8 @@ def _recorded_run(case: AnyCase, file: str = "") -> RecordedRun:
         text = "\n".join(part for part in parts if isinstance(part, str)) or None
     label = getattr(case, "name", None) or case.id or text or ""
     calls = [_as_it_ran(call) for call in _by_framework(calls)]
-    return RecordedRun(case.id, text, calls, case.available_tools or (), f"{file}{label}")
+    golden = None if case.id in own_ids else case.id
+    return RecordedRun(golden, text, calls, case.available_tools or (), f"{file}{label}")
 
 
 def _by_framework(calls: Iterable[ToolCall]) -> Generator[ToolCall, None, None]:

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any, TypeAlias
 
 from toolgrade._internal.json import JsonObject
-from toolgrade.capture.doubles import Answer, RunningTool, ask_tape, is_replaying
+from toolgrade.capture.doubles import Answer, RunningTool, ask_tape, may_be_replayed
 from toolgrade.capture.observation.spans import Observable, current_span, join_pieces
 from toolgrade.matching.json_compare import ABSENT
 
@@ -28,7 +28,7 @@ def replayable(
     """
 
     def ask(args: tuple[Any, ...], kwargs: JsonObject) -> Answer | RunningTool | None:
-        return ask_tape(observable.name, name_arguments(args, kwargs)) if is_replaying() else None
+        return ask_tape(observable.name, name_arguments(args, kwargs)) if may_be_replayed() else None
 
     def give(answer: Answer) -> Any:  # noqa: ANN401 - a JSON value
         span = current_span()
