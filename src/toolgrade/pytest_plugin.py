@@ -29,7 +29,6 @@ _FEWEST_COLUMNS = 40
 _FIXTURES = {"toolgrade", "toolgrade_golden"}
 _PROPERTY = "toolgrade."
 _TAPE = pytest.StashKey["ReplayedTest"]()
-_TEST = pytest.StashKey[Any]()
 _NOTES = pytest.StashKey["list[Note]"]()
 
 
@@ -171,7 +170,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, None, None]:
         yield
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Open the tape of a test with `toolgrade_replay`, before its fixtures run."""
     marker = item.get_closest_marker("toolgrade_replay")
@@ -181,23 +179,32 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         message = "toolgrade_replay must have one argument by position, the path of a tape"
         raise pytest.UsageError(f"{item.nodeid}: {message}")
     from toolgrade._pytest.replayed import ReplayedTest
+    from toolgrade.errors import ReplayError
 
     function: Any = item
-    path = item.path.parent / marker.args[0]
     mode: Any = item.config.getoption("--toolgrade-record")
     golden = getattr(item, "callspec").params.get("golden") if hasattr(item, "callspec") else None  # noqa: B009
-    item.stash[_TAPE] = tape = ReplayedTest(path, mode, marker.kwargs, golden)
-    function.obj = tape.around(item.stash.setdefault(_TEST, function.obj))  # a test that is run again was changed
+    try:
+        tape = ReplayedTest(item.path.parent / marker.args[0], mode, marker.kwargs, golden)
+    except ReplayError as error:
+        pytest.fail(str(error), pytrace=False)
+    item.stash[_TAPE] = tape
+    function.obj = tape.around(function.obj)
 
 
 @pytest.hookimpl(hookwrapper=True)  # as below
-def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, None]:
     """Close the tape of a test, after its fixtures have ended."""
-    yield
+    outcome = yield
     tape: ReplayedTest | None = item.stash.get(_TAPE, None)
-    if tape is not None:
-        del item.stash[_TAPE]
-        tape.close()
+    if tape is None:
+        return
+    del item.stash[_TAPE]
+    vars(item)["_obj"] = None  # a test that is run again gets an object of its own
+    try:
+        tape.close(failed=outcome.excinfo is not None)
+    except Exception as error:  # noqa: BLE001 - pytest reports it
+        outcome.force_exception(error)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -128,21 +129,107 @@ def test_tests_are_recorded_once_and_then_replayed(tmp_path: Path) -> None:
     assert "may write, so it did not run" in again.out
 
 
-def test_a_test_fails_if_its_agent_hides_that_it_left(tmp_path: Path) -> None:
-    """Also one whose assertions hold."""
-    test = """
-@pytest.mark.toolgrade_replay("tape.json")
-def test_quiet():
-    try:
+QUIET = """
+import threading
+import unittest
+from contextlib import suppress
+
+pytestmark = pytest.mark.toolgrade_replay("tape.json")
+
+
+def quietly():
+    with suppress(Exception):
         pay(5)
-    except Exception:
+
+
+def test_hidden():
+    quietly()
+
+
+def test_plain_thread():
+    thread = threading.Thread(target=quietly)
+    thread.start()
+    thread.join()
+
+
+@pytest.fixture
+def leaving():
+    yield
+    quietly()
+
+
+def test_teardown(leaving):
+    pass
+
+
+class TestGroup(unittest.TestCase):
+    def tearDown(self):
+        quietly()
+
+    def test_unittest(self):
         pass
+
+
+class TestAsync(unittest.IsolatedAsyncioTestCase):
+    async def test_async(self):
+        quietly()
+
+
+def test_evaluated(toolgrade):
+    async def agent(question, conversation):
+        with record() as recorder:
+            observe(lambda question: quietly())(question)
+        return recorder.last_run
+
+    goldens = [Golden(input="1", expected_tools=[ToolCall(name="pay")])]
+    toolgrade.evaluate(goldens=goldens, agent=agent, metrics=[ToolCorrectnessMetric()])
+
+
+def test_that_holds():
+    pass
+"""
+
+
+def test_a_test_fails_if_a_call_left_the_recording(tmp_path: Path) -> None:
+    """Wherever it was made, and although all that the test asserts holds."""
+    (tmp_path / "test_agent.py").write_text(TOOLS + QUIET, encoding="utf-8")
+    (tmp_path / "tape.json").write_text('[{"tools_called": []}]', encoding="utf-8")
+    done = run(tmp_path, "-rA")
+    assert (done.code, paid(tmp_path)) == (1, [])
+    bad = re.findall(r"^(?:FAILED|ERROR) test_agent.py::(?:Test\w+::)?test_(\w+)", done.out, re.MULTILINE)
+    assert set(bad) == {"hidden", "plain_thread", "teardown", "unittest", "async", "evaluated"}
+    assert 'left the recording at call 1: pay {"amount": 5}; no call of pay is recorded' in done.out
+    assert "pytest --toolgrade-record all records the test anew" in done.out
+
+
+def test_other_marks_and_plugins(tmp_path: Path) -> None:
+    """A test that is skipped needs no tape, and one that is run again has an object of its own."""
+    test = """
+class TestGroup:
+    made = 0
+
+    def setup_method(self):
+        type(self).made += 1
+        self.number = type(self).made
+
+    @pytest.mark.flaky(reruns=2)
+    @pytest.mark.toolgrade_replay("tape.json")
+    def test_again(self):
+        assert pay(5) == "recorded"
+        assert self.number == type(self).made == 3
+
+
+@pytest.mark.skip
+@pytest.mark.toolgrade_replay("missing.json")
+def test_skipped():
+    pass
 """
     (tmp_path / "test_agent.py").write_text(TOOLS + test, encoding="utf-8")
-    (tmp_path / "tape.json").write_text('[{"tools_called": []}]', encoding="utf-8")
-    done = run(tmp_path)
-    assert (done.code, paid(tmp_path)) == (1, [])
-    assert 'left the recording at call 1: pay {"amount": 5}; no call of pay is recorded' in done.out
+    tape = [{"tools_called": [{"name": "pay", "input_parameters": {"amount": 5}, "output": "recorded"}]}]
+    (tmp_path / "tape.json").write_text(json.dumps(tape), encoding="utf-8")
+    done = run(tmp_path, plugins="rerunfailures")
+    assert (done.code, paid(tmp_path)) == (0, []), done.out
+    assert "1 passed, 1 skipped, 2 rerun" in done.out
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from toolgrade.replay.cursor import RecordMode
 class ReplayedTest:
     """A tape that is open while a test is set up, runs and is torn down.
 
-    A test of a golden is one run on the recorded run of that golden. What `evaluate` runs inside of it has its own
-    verdict; for all else, the test fails if a call left the recording.
+    A test of a golden is one run on the recorded run of that golden. The test fails if a call left the recording, also
+    in what `evaluate` runs inside of it.
     """
 
     def __init__(self, path: Path, record_mode: RecordMode, options: Mapping[str, Any], golden: object) -> None:
@@ -35,11 +35,11 @@ class ReplayedTest:
         if record_mode != "none":
             path.parent.mkdir(parents=True, exist_ok=True)
         self._opened = ExitStack()
-        tape = self._opened.enter_context(replay(path, record_mode=record_mode, **options))
-        self._cursor = tape.outside
+        self._tape = self._opened.enter_context(replay(path, record_mode=record_mode, **options))
+        self._cursor = self._tape.outside
         if isinstance(golden, Golden):
-            self._cursor = self._opened.enter_context(tape.run(golden))
-        self.close = self._opened.close
+            self._cursor = self._opened.enter_context(self._tape.run(golden))
+        self._reported = 0
 
     def around(self, test: Callable[..., Any]) -> Callable[..., Any]:
         """Return the test with its check; it sees the tape also if a plugin calls it in a context of its own."""
@@ -63,6 +63,18 @@ class ReplayedTest:
     def _checked(self) -> Generator[None, None, None]:
         with at(self._cursor):
             yield
-        reasons = [one.execution.left_recording for one in self._cursor.left if one.execution is not None]
+        self._check()
+
+    def _check(self) -> None:
+        left, self._reported = self._tape.left_calls[self._reported :], self._tape.left
+        reasons = dict.fromkeys(one.execution.left_recording for one in left if one.execution is not None)
         if reasons:
-            raise ReplayError("\n".join(map(str, reasons)))
+            remedy = "pytest --toolgrade-record all records the test anew, if that is intended"
+            raise ReplayError("\n".join([*map(str, reasons), remedy]))
+
+    def close(self, *, failed: bool) -> None:
+        """Close the tape; raise `ReplayError` if fixtures, or what a plugin ran in its own way, left the recording."""
+        with self._opened:
+            if failed:
+                self._reported = self._tape.left
+            self._check()

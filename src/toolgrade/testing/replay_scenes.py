@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -232,7 +233,8 @@ class ReplayScenes(AdapterHooks):
 
     def _replayed(self, recorded: Run, scene: Scene, faults: Sequence[Fault] = ()) -> tuple[Run, _Payments]:
         payments = _Payments()
-        with replay([recorded], faults=faults):
+        with warnings.catch_warnings(), replay([recorded], faults=faults):
+            warnings.simplefilter("ignore")  # of a fault that no call met
             again = asyncio.run(self.arun(payments.scene(scene)))
         return again.run, payments
 
