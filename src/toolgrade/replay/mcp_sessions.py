@@ -11,13 +11,14 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final
 
-from toolgrade._internal.json import JsonObject, json_text, parse_json_value
+from toolgrade._internal.json import JsonObject, json_text
 from toolgrade._internal.message_content import Fields, object_of, text_of
 from toolgrade.capture.doubles import Answer, RunningTool, ask_tape
-from toolgrade.errors import InvalidDataError
 from toolgrade.matching.json_compare import ABSENT
 
 _CALL: Final = "tools/call"
+_STRUCTURE: Final = "structured_content"
+"""The key of `structuredContent` in an artifact, as `langchain-mcp-adapters` writes it, too."""
 _REPLAYED: Final = "toolgrade/replayed"
 """The key in the `_meta` of a replayed result, whose structure is not checked: a recording only has what was shown."""
 
@@ -83,7 +84,8 @@ def _note(double: RunningTool, result: Fields) -> None:
     if result.get("isError") is True:
         double.failed(str(_plain(result)))
     else:
-        double.returned(_plain(result))
+        structure = result.get("structuredContent")
+        double.returned(_plain(result), artifact=None if structure is None else {_STRUCTURE: structure})
 
 
 def result_of(answer: Answer) -> JsonObject:
@@ -95,7 +97,7 @@ def result_of(answer: Answer) -> JsonObject:
     if not all(isinstance(part, dict) and text_of(part.get("type")) for part in parts):
         parts = [{"type": "text", "text": value if isinstance(value, str) else json_text(value)}]
     result: JsonObject = {"content": list(map(_part, parts)), "isError": failure is not None}
-    structure = _structure(value)
+    structure = _structure(answer)
     return {**result, "structuredContent": structure} if failure is None and structure is not None else result
 
 
@@ -105,19 +107,14 @@ def _part(part: JsonObject) -> JsonObject:
     return {names.get(name, name): value for name, value in part.items()}
 
 
-def _structure(value: object) -> JsonObject | None:
-    """Return the object that an answer is, or whose JSON text it is."""
-    if isinstance(value, str) and value.startswith("{"):
-        try:
-            value = parse_json_value(value)
-        except InvalidDataError:
-            return None
-    return value if isinstance(value, dict) else None
+def _structure(answer: Answer) -> JsonObject | None:
+    """Return the structure of a result, if it was recorded; a text that reads like one may not be one."""
+    kept = answer.artifact.get(_STRUCTURE) if isinstance(answer.artifact, dict) else None
+    structure = answer.output if kept is None else kept
+    return structure if isinstance(structure, dict) else None
 
 
 def _plain(result: Fields) -> Any:  # noqa: ANN401 - a JSON value
-    """Return the text of a result, or its parts if there is more than text."""
+    """Return the text of a result, or its parts if it is not one text."""
     parts = [object_of(part) for part in result.get("content") or ()]
-    if all(part.get("type") == "text" for part in parts):
-        return "\n".join(str(part.get("text", "")) for part in parts)
-    return parts
+    return parts[0].get("text", "") if [part.get("type") for part in parts] == ["text"] else parts
