@@ -9,7 +9,7 @@ from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, TypeAlias, cast, get_args
+from typing import Any, Final, TypeAlias, cast, get_args
 
 from pydantic import BaseModel
 
@@ -169,7 +169,7 @@ class Tape:
 
         A question that holds a secret was written without it.
         """
-        texts = {question, DEFAULT(question)}
+        texts = [question, DEFAULT(question)]
         of_question = [run for run in self._recorded if run.input in texts and (name is None or run.golden is None)]
         of_golden = [run for run in self._recorded if name is not None and run.golden == name]
         return of_golden or of_question or [run for run in self._recorded if run.is_anonymous]
@@ -348,7 +348,7 @@ def _path_of(tape: Recorded, record_mode: str) -> Path | None:
 
 
 def _faults(faults: object) -> tuple[Fault, ...]:
-    items = tuple(faults) if isinstance(faults, Iterable) else (faults,)
+    items: tuple[Any, ...] = tuple(faults) if isinstance(faults, Iterable) else (faults,)
     for one in items:
         if not isinstance(one, Fault):
             raise ConfigurationError(f"faults must be a list of Fault, got {one!r:.60}")
