@@ -1067,7 +1067,7 @@ def test_plain_thread() -> None:
             worker = threading.Thread(target=call, args=(one,))
             worker.start()
             worker.join()
-    assert (ran, len(errors), tape.left) == ([], len(calls), 0)
+    assert (ran, len(errors), tape.left) == ([], len(calls), len(calls))
 
 
 def test_copied_context() -> None:

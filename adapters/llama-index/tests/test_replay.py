@@ -938,7 +938,7 @@ def test_threads() -> None:
             thread = threading.Thread(target=target, args=(work,))
             thread.start()
             thread.join()
-    assert (world.ran, tape.left) == ([], 0)
+    assert (world.ran, tape.left >= len(seen[5:])) == ([], True)
     assert seen[:5] == ["3", "3", "got x", "got x", "noted"]
     assert all("was called where no tape is visible" in one for one in seen[5:])
     assert len(seen) == 10
