@@ -28,9 +28,10 @@ def patch() -> Callable[[], None] | None:
     if find_spec("mcp") is None:
         return None
     session: Any = import_module("mcp").ClientSession
-    check = next(name for name in ("validate_tool_result", "_validate_tool_result") if hasattr(session, name))
-    own = {name: vars(session).get(name) for name in ("send_request", check)}
-    send, validate = session.send_request, getattr(session, check)
+    # Older releases check no structure.
+    checks = [name for name in ("validate_tool_result", "_validate_tool_result") if hasattr(session, name)]
+    own = {name: vars(session).get(name) for name in ("send_request", *checks)}
+    send = session.send_request
 
     async def send_request(self: Any, request: Any, result_type: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - as MCP declares it
         double = _ask(request)
@@ -43,12 +44,9 @@ def patch() -> Callable[[], None] | None:
             _note(double, _fields(result))
         return result
 
-    async def checked(self: Any, name: str, result: Any) -> None:  # noqa: ANN401 - as MCP declares it
-        if _REPLAYED not in (result.meta or {}):
-            await validate(self, name, result)
-
     session.send_request = send_request
-    setattr(session, check, checked)
+    for name in checks:
+        setattr(session, name, _checking(getattr(session, name)))
 
     def undo() -> None:
         for name, function in own.items():
@@ -58,6 +56,14 @@ def patch() -> Callable[[], None] | None:
                 setattr(session, name, function)
 
     return undo
+
+
+def _checking(validate: Any) -> Any:  # noqa: ANN401 - a method of MCP
+    async def checked(self: Any, name: str, result: Any) -> None:  # noqa: ANN401 - as MCP declares it
+        if _REPLAYED not in (result.meta or {}):
+            await validate(self, name, result)
+
+    return checked
 
 
 def _fields(message: Any) -> Fields:  # noqa: ANN401 - a model of MCP
