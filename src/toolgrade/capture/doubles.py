@@ -204,7 +204,7 @@ def ask_tape(
         if any(tape.allow_outside for tape in _open.copy()):
             return None
         message = (
-            f"the tool {name!r} was called where no tape is visible, or no longer, and did not run; start threads with "
+            f"{name} was called where no tape is visible, or no longer, and did not run; start threads with "
             "contextvars.copy_context().run or asyncio.to_thread, and wait for them inside the replay, or let such "
             "calls run with replay(..., allow_outside=True)"
         )

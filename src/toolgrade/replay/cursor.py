@@ -173,10 +173,10 @@ class TapeCursor:
             changes["calls"] = [*run.calls, *left]
         return run.model_copy(update=changes) if changes else run
 
-    def refused(self, name: str, why: str) -> None:
-        """Note that a tool was called elsewhere, which may be part of this run."""
+    def refused(self, call: ToolCall) -> None:
+        """Note a call of a tool elsewhere, which may be part of this run."""
         with self._lock:
-            self._leave(name, {}, why, cannot=True)
+            self.left.append(call)
 
     def _running(self, name: str, arguments: JsonObject, *, runs_agent: bool) -> _Running:
         """Return the tool as it runs and is recorded; an agent's calls are recorded inside its call."""
@@ -298,11 +298,9 @@ class TapeCursor:
     def _leave(self, name: str, asked: JsonObject, why: str, *, cannot: bool = False) -> Answer:
         """Return the answer to a call that the recording does not answer."""
         text = f"{'cannot replay' if cannot else 'left the recording at'} call {self._count}: {why}"
-        answer = Answer(left=text)
-        how = Execution(status=CallStatus.ERROR, error=answer.failure, left_recording=text)
-        self.left.append(ToolCall(name=name, input_parameters=asked, execution=how))
+        self.left.append(left_call(name, asked, text))
         self.tape.leave(self.left[-1])
-        return answer
+        return Answer(left=text)
 
     def _difference(self, name: str, asked: JsonObject) -> str:
         """Return the call that is not recorded, and how the closest recorded one differs."""
@@ -376,6 +374,12 @@ def _plain_fields(**values: object) -> JsonObject:
     """Return the values that are JSON and say something."""
     plain = {name: json_value(value)[0] for name, value in values.items()}
     return {name: value for name, value in plain.items() if value is not None and value is not ABSENT}
+
+
+def left_call(name: str, arguments: JsonObject, why: str) -> ToolCall:
+    """Return a call that the recording does not answer, as it is recorded."""
+    how = Execution(status=CallStatus.ERROR, error=Answer(left=why).failure, left_recording=why)
+    return ToolCall(name=name, input_parameters=arguments, execution=how)
 
 
 def is_readable(call: ToolCall) -> bool:

@@ -27,7 +27,7 @@ from toolgrade.expect.matcher import Matcher
 from toolgrade.formats.document_kind import is_one_conversation, kind_of
 from toolgrade.inputs import Reading, collect_cases, join_runs, read_each, read_entries
 from toolgrade.redact import DEFAULT, Redactor
-from toolgrade.replay.cursor import ANSWERED, Options, RecordedRun, RecordMode, TapeCursor, is_readable
+from toolgrade.replay.cursor import ANSWERED, Options, RecordedRun, RecordMode, TapeCursor, is_readable, left_call
 from toolgrade.replay.faults import Fault
 
 Ignored: TypeAlias = "Mapping[str, Iterable[str] | Mapping[str, Matcher]]"
@@ -195,8 +195,10 @@ class Tape:
 
     def refused(self, name: str, why: str) -> None:
         """Note that a tool was called where the tape is not visible; each run that is under way may be its own."""
-        for cursor in [self.outside, *self._running]:
-            cursor.refused(name, why)
+        call = left_call(name, {}, why)
+        self.leave(call)
+        for cursor in self._running.copy():
+            cursor.refused(call)
 
     def meet(self, faults: Iterable[Fault]) -> None:
         """Note faults that a call has met."""
