@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Generator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -47,25 +47,26 @@ class ReplayedTest:
 
             @functools.wraps(test)
             async def atest(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the test
-                with self._checked():
-                    return await test(*args, **kwargs)
+                __tracebackhide__ = True
+                with at(self._cursor):
+                    result = await test(*args, **kwargs)
+                self._check()
+                return result
 
             return atest
 
         @functools.wraps(test)
         def plain_test(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the test
-            with self._checked():
-                return test(*args, **kwargs)
+            __tracebackhide__ = True
+            with at(self._cursor):
+                result = test(*args, **kwargs)
+            self._check()
+            return result
 
         return plain_test
 
-    @contextmanager
-    def _checked(self) -> Generator[None, None, None]:
-        with at(self._cursor):
-            yield
-        self._check()
-
     def _check(self) -> None:
+        __tracebackhide__ = True
         left, self._reported = self._tape.left_calls[self._reported :], self._tape.left
         reasons = dict.fromkeys(one.execution.left_recording for one in left if one.execution is not None)
         if reasons:
