@@ -203,6 +203,22 @@ def test_a_test_fails_if_a_call_left_the_recording(tmp_path: Path) -> None:
     assert "pytest --toolgrade-record all records the test anew" in done.out
 
 
+def test_a_test_that_fails_is_not_recorded(tmp_path: Path) -> None:
+    """The tape that is there stays as it is."""
+    test = """
+@pytest.mark.toolgrade_replay("tape.json")
+def test_broken():
+    pay(5)
+    raise ValueError("no model")
+"""
+    (tmp_path / "test_agent.py").write_text(TOOLS + test, encoding="utf-8")
+    assert (run(tmp_path, "--toolgrade-record", "once").code, paid(tmp_path)) == (1, ["5"])
+    assert not (tmp_path / "tape.json").exists()
+    (tmp_path / "tape.json").write_text('[{"tools_called": []}]', encoding="utf-8")
+    assert run(tmp_path, "--toolgrade-record", "all").code == 1
+    assert (tmp_path / "tape.json").read_text(encoding="utf-8") == '[{"tools_called": []}]'
+
+
 def test_other_marks_and_plugins(tmp_path: Path) -> None:
     """A test that is skipped needs no tape, and one that is run again has an object of its own."""
     test = """

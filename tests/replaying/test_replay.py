@@ -33,6 +33,7 @@ from toolgrade import (
 )
 from toolgrade.agents import AgentCallable, Conversation
 from toolgrade.capture import JsonlSink, record
+from toolgrade.capture.doubles import Answer, ask_tape
 from toolgrade.errors import MetricAssertionError
 from toolgrade.expect import IgnoreCase
 from toolgrade.replay import Fault, ReplayError, Tape, replay
@@ -447,6 +448,24 @@ def test_conversations() -> None:
     assert "left the recording at call 4" in report.verdict.sentence
 
 
+def test_what_leaves_the_recording_inside_an_agent_fails_the_case() -> None:
+    """Also if the recorded run shows nothing of the agent that a tool runs."""
+
+    async def agent(question: str, _: Conversation) -> Run:
+        double = ask_tape("expert", {"input": "?"}, runs_agent=True)
+        assert not isinstance(double, Answer)
+        with double.running(), suppress(ReplayError):  # type: ignore[union-attr]
+            pay(7)
+        return Run(input=question, calls=[call("pay", "paid", amount=5)], actual_output="paid")
+
+    inner = call("pay", "paid 5", amount=5)
+    expert = ToolCall(name="expert", input_parameters={"input": "?"}, output="x", execution={"children": [inner]})
+    with replay([Run(input="pay 5", calls=[expert])]):
+        report = evaluated(goldens=GOLDENS[:1], agent=agent)
+    assert report.verdict.counts["failed"] == 1
+    assert "input_parameters.amount is 7, recorded 5" in report.verdict.sentence
+
+
 def test_hosted_tools_are_named() -> None:
     """A tool that the provider runs is not replayed, and the run says so."""
 
@@ -643,14 +662,23 @@ def test_what_is_left_of_a_redacted_argument_is_compared() -> None:
             search(other)
     with replay([Run(calls=[call("search", ["A"], query="x")])]), pytest.raises(ReplayError):
         search(redact.REDACTED)
+    with replay([Run(calls=[call("pay", amount=5, note=redact.REDACTED)])]), pytest.raises(ReplayError):
+        pay(5)
+    lists = [Run(calls=[call("search", ["A"], query=["keep", {"key": redact.REDACTED}])])]
+    with replay(lists), pytest.raises(ReplayError):
+        search(["drop", {"key": "x"}])  # type: ignore[arg-type]
+    with replay(lists):
+        assert search(["keep", {"key": "x"}]) == ["A"]  # type: ignore[arg-type]
 
 
-def test_a_run_that_left_its_recording_is_no_recording() -> None:
+def test_a_run_that_left_its_recording_is_no_recording(tmp_path: Path) -> None:
     """What was answered by an error of the replay is not a failure of the tool."""
     with record() as recorder, replay([]), recorder.run("hi"), suppress(ReplayError):
         pay(5)
-    with replay(recorder.runs), pytest.raises(ReplayError, match="left the recording"):
-        pay(5)
+    Tape(recorder.runs).save(tmp_path / "tape.json")
+    for tape in (recorder.runs, tmp_path / "tape.json"):
+        with replay(tape), pytest.raises(ReplayError, match="no call of pay is recorded"):
+            pay(5)
 
 
 @pytest.mark.parametrize(
@@ -804,9 +832,22 @@ def test_a_call_that_does_not_end_is_named(tmp_path: Path) -> None:
         with suppress(asyncio.TimeoutError, TimeoutError):
             await asyncio.wait_for(wait(), 0.01)
 
-    path, text = tmp_path / "tape.json", "calls that did not end are not on the tape: wait"
+    path, text = tmp_path / "tape.json", "calls that did not end, or had no JSON form, are not on the tape: wait"
     with pytest.warns(ToolgradeWarning, match=text), replay(path, record_mode="all"):
         asyncio.run(main())
+
+
+def test_a_call_without_a_json_form_runs_and_is_named(tmp_path: Path) -> None:
+    """Recording does not stop a tool, and says what it could not record."""
+    deep: list[Any] = []
+    for _ in range(1000):
+        deep = [deep]
+    path, text = tmp_path / "tape.json", "or had no JSON form, are not on the tape: search"
+    with pytest.warns(ToolgradeWarning, match=text), replay(path, record_mode="all"):
+        search(deep)  # type: ignore[arg-type]
+        pay(5)
+    assert PAID == [deep, 5]
+    assert [one.name for one in Tape.load(path).runs[0].calls] == ["pay"]
 
 
 def test_a_tape_without_calls(tmp_path: Path) -> None:

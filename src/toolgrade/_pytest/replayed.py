@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ class ReplayedTest:
         if isinstance(golden, Golden):
             self._cursor = self._opened.enter_context(self._tape.run(golden))
         self._reported = 0
+        self._failure: BaseException | None = None
 
     def around(self, test: Callable[..., Any]) -> Callable[..., Any]:
         """Return the test with its check; it sees the tape also if a plugin calls it in a context of its own."""
@@ -48,7 +49,7 @@ class ReplayedTest:
             @functools.wraps(test)
             async def atest(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the test
                 __tracebackhide__ = True
-                with at(self._cursor):
+                with self._running():
                     result = await test(*args, **kwargs)
                 self._check()
                 return result
@@ -58,12 +59,21 @@ class ReplayedTest:
         @functools.wraps(test)
         def plain_test(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the test
             __tracebackhide__ = True
-            with at(self._cursor):
+            with self._running():
                 result = test(*args, **kwargs)
             self._check()
             return result
 
         return plain_test
+
+    @contextmanager
+    def _running(self) -> Generator[None, None, None]:
+        try:
+            with at(self._cursor):
+                yield
+        except BaseException as error:
+            self._failure = error
+            raise
 
     def _check(self) -> None:
         __tracebackhide__ = True
@@ -74,8 +84,17 @@ class ReplayedTest:
             raise ReplayError("\n".join([*map(str, reasons), remedy]))
 
     def close(self, *, failed: bool) -> None:
-        """Close the tape; raise `ReplayError` if fixtures, or what a plugin ran in its own way, left the recording."""
+        """Close the tape, which is not written if the test has failed.
+
+        Args:
+            failed: The end of the test has failed, so that nothing is checked.
+
+        Raises:
+            ReplayError: Fixtures, or what a plugin ran in its own way, left the recording.
+        """
+        error = self._failure
         with self._opened:
-            if failed:
-                self._reported = self._tape.left
-            self._check()
+            if error is not None:  # as if it was raised in the block of the tape
+                self._opened.pop_all().__exit__(type(error), error, error.__traceback__)
+            if not failed:
+                self._check()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -29,7 +29,7 @@ without a recorded run; everything, in place of what was recorded."""
 
 _LIMIT: Final = 120
 """Characters of arguments, and of each value, in a message."""
-ANSWERED: Final = frozenset({CallStatus.OK, CallStatus.ERROR})
+_ANSWERED: Final = frozenset({CallStatus.OK, CallStatus.ERROR})
 """Statuses of calls whose tool ran to its end; of others, the framework itself has answered, or nobody."""
 
 
@@ -120,7 +120,7 @@ class TapeCursor:
         self.records = records
         """Whether every tool runs and is recorded."""
         self._lock = ForkSafeLock()
-        self._recorded = [one for one in (run.calls if calls is None else calls) if _is_answered(one)]
+        self._recorded = [one for one in (run.calls if calls is None else calls) if is_answered(one)]
         self._unused = self._recorded.copy()
         self._count = 0
         self._reported = 0
@@ -135,10 +135,10 @@ class TapeCursor:
             self._count += 1
             self._by_tool[name] += 1
             try:
-                asked: JsonObject = to_json_value(dict(arguments))
+                plain: JsonObject = to_json_value(dict(arguments))
             except Exception as error:  # noqa: BLE001 - arguments of any kind, and warnings that are errors
                 if self.records:
-                    return _Running(None, None)
+                    return self._running(name, None, runs_agent=runs_agent)
                 return self._leave(name, {}, f"the arguments of {name} cannot be compared: {error_text(error)}")
             faults = [one for one in self.tape.options.faults if one.tool == name and one.hits(self._by_tool[name])]
             delay = sum(one.delay for one in faults)
@@ -148,15 +148,15 @@ class TapeCursor:
             if answer is not None:
                 return answer
             if self.records:
-                return self._running(name, asked, runs_agent=runs_agent)
-            found, hidden = self._take(name, asked)
+                return self._running(name, plain, runs_agent=runs_agent)
+            found, hidden = self._take(name, plain)
             if runs_agent and (found is None or (found.execution and found.execution.children)):
                 return self._agent(name, found)
             if found is not None:
-                return self._answer(found, asked, hidden, delay, refuse)
+                return self._answer(found, plain, hidden, delay, refuse)
             if self.tape.options.record_mode == "new_episodes" and self._may_run(name):
-                return self._running(name, asked, runs_agent=runs_agent)
-            return self._leave(name, asked, self._difference(name, asked))
+                return self._running(name, plain, runs_agent=runs_agent)
+            return self._leave(name, plain, self._difference(name, plain))
 
     def checked(self, run: Run) -> Run:
         """Return a run of this agent; if it shows none of the calls that left the recording, these are added."""
@@ -178,8 +178,15 @@ class TapeCursor:
         with self._lock:
             self.left.append(call)
 
-    def _running(self, name: str, arguments: JsonObject, *, runs_agent: bool) -> _Running:
-        """Return the tool as it runs and is recorded; an agent's calls are recorded inside its call."""
+    def _running(self, name: str, arguments: JsonObject | None, *, runs_agent: bool) -> _Running:
+        """Return the tool as it runs and is recorded; an agent's calls are recorded inside its call.
+
+        Without `arguments`, which have no JSON form, the call stays on the tape as one that did not end.
+        """
+        if arguments is None:
+            with self.tape.lock:
+                self.run.calls.append(ToolCall(name=name, execution=Execution(status=CallStatus.CANCELLED)))
+            return _Running(None, None)
         self._ran.append((name, arguments))
         inner = TapeCursor(self.tape, RecordedRun(), records=True) if runs_agent else None
         call = ToolCall(name=name, input_parameters=arguments, execution=Execution(status=CallStatus.CANCELLED))
@@ -208,7 +215,9 @@ class TapeCursor:
         children = call.execution.children if call is not None and call.execution is not None else []
         missing = "" if call is not None else f"no call of {name!r} is recorded"
         run = RecordedRun(calls=list(children), tools=self._tools, source=self.run.source)
-        return _Running(TapeCursor(self.tape, run, missing=missing), None)
+        inner = TapeCursor(self.tape, run, missing=missing)
+        inner.left = self.left  # what leaves the recording inside of it, leaves it here
+        return _Running(inner, None)
 
     def _taken(self, name: str, arguments: JsonObject) -> int:
         """Return how many recorded calls like this one have answered."""
@@ -222,15 +231,15 @@ class TapeCursor:
         is_read = ToolEffect.READ in declared and ToolEffect.WRITE not in declared
         return is_read or name in self.tape.options.writes
 
-    def _take(self, name: str, asked: JsonObject) -> tuple[ToolCall | None, list[Path]]:
+    def _take(self, name: str, arguments: JsonObject) -> tuple[ToolCall | None, list[Path]]:
         """Take the first recorded call that is equal; one with redacted arguments only if no other is."""
         redacted: tuple[ToolCall, list[Path]] | None = None
         same = [one for one in self._unused if one.name == name]
         if name not in self.tape.options.ignored:
-            equal = next((one for one in same if json_equal(one.arguments, asked)), None)
+            equal = next((one for one in same if json_equal(one.arguments, arguments)), None)
             same = same if equal is None else [equal]  # the comparison of most calls, at once
         for call in same:
-            mismatches = self._compared(call, asked)
+            mismatches = self._compared(call, arguments)
             if not mismatches.differences:
                 if not mismatches.hidden:
                     self._use(call)
@@ -249,9 +258,9 @@ class TapeCursor:
             fewer = how.model_copy(update={"attempts": how.attempts - 1})
             self._unused.append(call.model_copy(update={"execution": fewer}))
 
-    def _compared(self, call: ToolCall, asked: JsonObject) -> Mismatches:
+    def _compared(self, call: ToolCall, arguments: JsonObject) -> Mismatches:
         """Return how a call differs from a recorded one, where the tape compares them."""
-        expected, called = dict(call.arguments), dict(asked)
+        expected, called = dict(call.arguments), dict(arguments)
         for path, matcher in self.tape.options.ignored.get(call.name, ()):
             expected = _without(expected, path, matcher)
             called = called if matcher is not None else _without(called, path, None)
@@ -264,7 +273,7 @@ class TapeCursor:
         return mismatches
 
     def _answer(
-        self, call: ToolCall, asked: JsonObject, hidden: Sequence[Path], delay: float, refuse: Refuse | None
+        self, call: ToolCall, arguments: JsonObject, hidden: Sequence[Path], delay: float, refuse: Refuse | None
     ) -> Answer:
         """Return the recorded answer of a call, if it can be given."""
         call = call.model_copy(deep=True)  # whoever gets the answer may change it
@@ -275,14 +284,16 @@ class TapeCursor:
         if redacted:
             remedy = "record it without redaction into a private file, such as JsonlSink(path, redactor=redact.OFF)"
             text = f"the recorded {redacted} of {call.name} is redacted ({where}); {remedy}"
-            return self._leave(call.name, asked, text, cannot=True)
+            return self._leave(call.name, arguments, text, cannot=True)
         if how.status is CallStatus.OK and not call.captured("output"):
             text = f"the output of {call.name} was not captured ({where}); record it again"
-            return self._leave(call.name, asked, text, cannot=True)
+            return self._leave(call.name, arguments, text, cannot=True)
         warning = None
         if hidden:
             places = ", ".join(place("input_parameters", path) for path in hidden)
-            warning = f"a recorded call of {call.name} answered though its {places} is redacted, and equals any value"
+            warning = (
+                f"a recorded call of {call.name} answered whose {places} is redacted; what is redacted equals any value"
+            )
         children = tuple(map(_replayed, how.children))
         error = (how.error or "failed") if how.status is CallStatus.ERROR else None
         output = ABSENT if error is not None else call.output if "output" in call.model_fields_set else None
@@ -291,20 +302,20 @@ class TapeCursor:
         )
         why = None if refuse is None else refuse(answer)
         if why is not None:
-            return self._leave(call.name, asked, f"{why} ({where})", cannot=True)
+            return self._leave(call.name, arguments, f"{why} ({where})", cannot=True)
         self.tape.count("replayed")
         return answer
 
-    def _leave(self, name: str, asked: JsonObject, why: str, *, cannot: bool = False) -> Answer:
+    def _leave(self, name: str, arguments: JsonObject, why: str, *, cannot: bool = False) -> Answer:
         """Return the answer to a call that the recording does not answer."""
         text = f"{'cannot replay' if cannot else 'left the recording at'} call {self._count}: {why}"
-        self.left.append(left_call(name, asked, text))
+        self.left.append(left_call(name, arguments, text))
         self.tape.leave(self.left[-1])
         return Answer(left=text)
 
-    def _difference(self, name: str, asked: JsonObject) -> str:
+    def _difference(self, name: str, arguments: JsonObject) -> str:
         """Return the call that is not recorded, and how the closest recorded one differs."""
-        text = f"{name} {value_text(asked, _LIMIT)}"
+        text = f"{name} {value_text(arguments, _LIMIT)}"
         if self.tape.options.record_mode == "new_episodes":
             text += f" may write, so it did not run (declare {name} as `read`, or name it in writes=[...])"
         if self._missing:
@@ -313,15 +324,15 @@ class TapeCursor:
         if not recorded:
             names = ", ".join(dict.fromkeys(one.name for one in self._recorded))
             return f"{text}; no call of {name} is recorded" + (f", but {names}" if names else "")
-        closest = min(recorded, key=lambda one: len(self._compared(one, asked).differences))
-        equal = sum(not self._compared(one, asked).differences for one in recorded)
+        closest = min(recorded, key=lambda one: len(self._compared(one, arguments).differences))
+        equal = sum(not self._compared(one, arguments).differences for one in recorded)
         if equal:
             return f"{text}; it is recorded {'once' if equal == 1 else f'{equal} times'}, and was asked for once more"
-        return f"{text}; the closest recorded call is {_call_text(closest)}{self._details(closest, asked)}"
+        return f"{text}; the closest recorded call is {_call_text(closest)}{self._details(closest, arguments)}"
 
-    def _details(self, call: ToolCall, asked: JsonObject) -> str:
+    def _details(self, call: ToolCall, arguments: JsonObject) -> str:
         lines: list[str] = []
-        for one in self._compared(call, asked).differences:
+        for one in self._compared(call, arguments).differences:
             where = place("input_parameters", one.path)
             if isinstance(one.expected, AbsentType):
                 lines.append(f"{where} is not recorded")
@@ -341,17 +352,14 @@ class _Running:
     note: Callable[[JsonObject, JsonObject], None] | None
 
     @contextmanager
-    def _noting(self) -> Generator[None, None, None]:
+    def running(self) -> Generator[None, None, None]:
+        """Let the calls of an agent that runs ask the tape, and those of any other tool be part of it."""
         with at(self.inner):
             try:
                 yield
             except Exception as error:
                 self.failed(error_text(error))
                 raise
-
-    def running(self) -> AbstractContextManager[None]:
-        """Let the calls of an agent that runs ask the tape, and those of any other tool be part of it."""
-        return self._noting()
 
     def returned(self, output: object, *, model_output: object = ABSENT, artifact: object = None) -> None:
         """Add the call to the tape."""
@@ -394,9 +402,10 @@ def _redacted_part(call: ToolCall) -> str | None:
     return next((name for name, value in parts.items() if has_mark(value)), None)
 
 
-def _is_answered(call: ToolCall) -> bool:
+def is_answered(call: ToolCall) -> bool:
+    """Return whether a recorded call has an answer of its tool."""
     how = call.execution
-    return how is None or (how.status in ANSWERED and how.left_recording is None)
+    return how is None or (how.status in _ANSWERED and how.left_recording is None)
 
 
 def _at(arguments: Any, path: Path) -> Any:  # noqa: ANN401 - JSON values
@@ -406,15 +415,17 @@ def _at(arguments: Any, path: Path) -> Any:  # noqa: ANN401 - JSON values
     return arguments
 
 
-def _fits_redacted(recorded: object, value: object) -> bool:
-    """Return whether a value fits a recorded one of which something was redacted, in what is left of that."""
-    if not isinstance(recorded, str):
-        return has_mark(recorded) and type(value) is type(recorded)
-    if recorded in (REDACTED, value):
-        return True
-    parts = map(re.escape, recorded.split(REDACTED))
-    is_part = isinstance(value, str) and REDACTED in recorded
-    return is_part and re.fullmatch(".*".join(parts), str(value), re.DOTALL) is not None
+def _fits_redacted(recorded: Any, value: Any) -> bool:  # noqa: ANN401 - JSON values
+    """Return whether a value fits a recorded one, in which what was redacted stands for anything."""
+    if isinstance(recorded, str) and REDACTED in recorded:
+        pattern = ".*".join(map(re.escape, recorded.split(REDACTED)))
+        is_text = isinstance(value, str) and re.fullmatch(pattern, value, re.DOTALL) is not None
+        return is_text or (recorded == REDACTED and not isinstance(value, AbsentType))
+    if isinstance(recorded, list) and isinstance(value, list):
+        return len(recorded) == len(value) and all(map(_fits_redacted, recorded, value))
+    if isinstance(recorded, dict) and isinstance(value, dict):
+        return recorded.keys() == value.keys() and all(_fits_redacted(recorded[key], value[key]) for key in recorded)
+    return json_equal(recorded, value)
 
 
 def _replayed(call: ToolCall) -> ToolCall:

@@ -88,7 +88,8 @@ async def _given(answer: Answer, result_type: Any) -> Any:  # noqa: ANN401 - a c
 
 def _note(double: RunningTool, result: Fields) -> None:
     if result.get("isError") is True:
-        double.failed(str(_plain(result)))
+        error = _plain(result)
+        double.failed(error if isinstance(error, str) else json_text(error))
     else:
         structure = result.get("structuredContent")
         double.returned(_plain(result), artifact=None if structure is None else {_STRUCTURE: structure})
@@ -115,8 +116,8 @@ def _part(part: JsonObject) -> JsonObject:
 
 def _structure(answer: Answer) -> JsonObject | None:
     """Return the structure of a result, if it was recorded; a text that reads like one may not be one."""
-    kept = answer.artifact.get(_STRUCTURE) if isinstance(answer.artifact, dict) else None
-    structure = answer.output if kept is None else kept
+    artifact = answer.artifact if isinstance(answer.artifact, dict) else {}
+    structure = artifact.get(_STRUCTURE, answer.output)
     return structure if isinstance(structure, dict) else None
 
 

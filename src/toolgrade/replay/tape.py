@@ -27,7 +27,7 @@ from toolgrade.expect.matcher import Matcher
 from toolgrade.formats.document_kind import is_one_conversation, kind_of
 from toolgrade.inputs import Reading, collect_cases, join_runs, read_each, read_entries
 from toolgrade.redact import DEFAULT, Redactor
-from toolgrade.replay.cursor import ANSWERED, Options, RecordedRun, RecordMode, TapeCursor, is_readable, left_call
+from toolgrade.replay.cursor import Options, RecordedRun, RecordMode, TapeCursor, is_answered, is_readable, left_call
 from toolgrade.replay.faults import Fault
 
 Ignored: TypeAlias = "Mapping[str, Iterable[str] | Mapping[str, Matcher]]"
@@ -113,10 +113,10 @@ class Tape:
             lost = f"{plural(hidden, 'answer')} with a secret cannot be replayed, since the secret was removed"
             text = f"{os.fspath(path)}: {lost}; redactor=redact.OFF keeps it, for a private file"
             warnings.warn(text, ToolgradeWarning, stacklevel=2)
-        endless = [call.name for run in self._added for call in run.calls if not _is_known(call)]
+        endless = [call.name for run in self._added for call in run.calls if not is_answered(call)]
         if endless:
-            text = f"{os.fspath(path)}: calls that did not end are not on the tape: {', '.join(endless)}"
-            warnings.warn(text, ToolgradeWarning, stacklevel=2)
+            lost = f"calls that did not end, or had no JSON form, are not on the tape: {', '.join(endless)}"
+            warnings.warn(f"{os.fspath(path)}: {lost}", ToolgradeWarning, stacklevel=2)
 
     @contextmanager
     def run(self, golden: Golden | str) -> Generator[TapeCursor, None, None]:
@@ -455,11 +455,7 @@ def _as_it_ran(call: ToolCall) -> ToolCall:
 def _case_of(run: RecordedRun) -> LLMTestCase:
     """Return a recorded run as the case that is written."""
     fields = {"id": run.golden, "input": run.input, "available_tools": list(run.tools) or None}
-    return LLMTestCase(**drop_none(fields), tools_called=[_written(call) for call in run.calls if _is_known(call)])
-
-
-def _is_known(call: ToolCall) -> bool:
-    return call.execution is None or call.execution.status in ANSWERED
+    return LLMTestCase(**drop_none(fields), tools_called=[_written(call) for call in run.calls if is_answered(call)])
 
 
 def _written(call: ToolCall) -> ToolCall:
