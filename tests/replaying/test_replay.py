@@ -840,13 +840,18 @@ def test_a_call_that_does_not_end_is_named(tmp_path: Path) -> None:
 def test_a_call_without_a_json_form_runs_and_is_named(tmp_path: Path) -> None:
     """Recording does not stop a tool, and says what it could not record."""
     deep: list[Any] = []
-    for _ in range(1000):
+    for _ in range(300):
         deep = [deep]
-    path, text = tmp_path / "tape.json", "or had no JSON form, are not on the tape: search"
+
+    @observe(tool=True)
+    def store(value: object) -> int:
+        PAID.append("stored")
+        return len(str(type(value)))
+
+    path, text = tmp_path / "tape.json", "or had no JSON form, are not on the tape: store"
     with pytest.warns(ToolgradeWarning, match=text), replay(path, record_mode="all"):
-        search(deep)  # type: ignore[arg-type]
-        pay(5)
-    assert PAID == [deep, 5]
+        assert [store(deep), pay(5)] == [14, "really paid 5"]
+    assert PAID == ["stored", 5]
     assert [one.name for one in Tape.load(path).runs[0].calls] == ["pay"]
 
 
