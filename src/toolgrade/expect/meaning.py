@@ -1,4 +1,8 @@
-"""Comparison of values by meaning: the matcher `SameMeaning`, and its use for every plain value of an expectation."""
+"""Comparison of values by meaning: the matcher `SameMeaning`, and its use for every plain value of an expectation.
+
+Where the tool's schema is known, the default of an optional argument, `null` and no argument at all are the same call:
+strict tools send `null` for every optional argument.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,12 @@ from fractions import Fraction
 from typing import Any, ClassVar, Final
 
 from toolgrade._internal.json import MAX_DEPTH, is_deeper
-from toolgrade.expect.matcher import ValueMatcher
-from toolgrade.expect.value_matchers import normalized_text
-from toolgrade.matching.argument_pattern import ONE, ZERO, Ratio, holds_matcher
-from toolgrade.matching.json_compare import AbsentType, frozen
+from toolgrade.expect.argument_defaults import ArgumentSchema
+from toolgrade.expect.matcher import Matcher, ValueMatcher
+from toolgrade.expect.value_matchers import Absent, normalized_text
+from toolgrade.matching.argument_pattern import ONE, ZERO, Ratio, ValuePattern, holds_matcher, is_pattern
+from toolgrade.matching.json_compare import ABSENT, AbsentType, frozen
+from toolgrade.matching.value_text import text_of
 
 _NUMBER: Final = re.compile(r"[+-]?(0|[1-9][0-9]{0,299})(\.[0-9]{1,300})?")
 """A decimal number. A text with leading zeros, such as a postal code, is not a number."""
@@ -80,13 +86,67 @@ def meaning_key(value: Any) -> Hashable:
     return frozen(value)
 
 
-def by_meaning(expected: Any) -> Any:
+def by_meaning(expected: Any, schema: ArgumentSchema | None = None, *, extras: bool = False) -> Any:
     """Return an expected value in which each plain value, and each list of plain values, is a `SameMeaning`.
 
     Matchers stay as they are. Objects, and lists with objects, lists or matchers in them, are compared in their parts.
+    With the JSON Schema of the value, each argument that may be left out also accepts what means the same. With
+    `extras`, a call may have further keys at the top level.
     """
     if isinstance(expected, dict):
-        return {key: by_meaning(item) for key, item in expected.items()}
+        values = {key: by_meaning(item, schema and schema.property(key)) for key, item in expected.items()}
+        for key, same in schema.omissible().items() if schema else ():
+            value = expected.get(key, ABSENT)
+            if _may_mean_omission(value, same) and not (extras and key not in expected):
+                values[key] = _Omissible(ABSENT if isinstance(value, Absent) else value, same)
+        return values
     if isinstance(expected, list) and not is_plain_list(expected):
-        return list(map(by_meaning, expected))
+        return [by_meaning(item, schema and schema.items()) for item in expected]
     return expected if holds_matcher(expected) else SameMeaning(expected)
+
+
+def _may_mean_omission(expected: Any, same: tuple[Any, ...]) -> bool:
+    """Return whether what is expected of an argument can be met by leaving it out, or by what means the same."""
+    if is_pattern(expected):
+        return expected.reads_value or isinstance(expected, Absent)
+    return _is_one_of(expected, same)
+
+
+def _is_one_of(value: Any, same: tuple[Any, ...]) -> bool:
+    if isinstance(value, AbsentType) or is_deeper(value, MAX_DEPTH):
+        return value is ABSENT
+    return any(meaning_key(value) == meaning_key(one) for one in same if one is not ABSENT)
+
+
+@dataclass(frozen=True)
+class _Omissible(ValuePattern):
+    """An argument that may be left out: what means the same as leaving it out is accepted as if it were left out.
+
+    Attributes:
+        value: What is expected: a matcher, one of `same`, or `ABSENT` for no argument.
+        same: What means the same: `ABSENT`, and the values that a tool takes for it.
+    """
+
+    by_meaning: ClassVar[bool] = True
+
+    value: Any
+    same: tuple[Any, ...]
+
+    def credit(self, value: Any) -> Ratio | None:
+        """Return the best credit of a value and of all that means the same; all spellings of one call score alike."""
+        is_omission = _is_one_of(value, self.same)
+        if not isinstance(self.value, Matcher):
+            return None if is_omission else ZERO
+        ratios = [self.value.credit(one) for one in (self.same if is_omission else (value,))]
+        return None if None in ratios else max(Fraction(*ratio) for ratio in ratios if ratio).as_integer_ratio()
+
+    def describe(self) -> str:
+        """Return the expected value, or `nothing`."""
+        return "nothing" if self.value is ABSENT else text_of(self.value)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form of the matcher that the expectation could have."""
+        if self.value is ABSENT:
+            return Absent().to_json()
+        matcher = self.value if isinstance(self.value, Matcher) else SameMeaning(self.value)
+        return matcher.to_json()

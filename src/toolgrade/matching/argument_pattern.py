@@ -219,8 +219,12 @@ def _hidden(expected: Any, value: Any) -> bool:
 def _difference(expected: Any, value: Any, path: Path) -> Difference:
     if isinstance(value, AbsentType):
         return Difference("missing_argument", path, expected, ABSENT)
-    # A pattern that accepts a missing key, rejects this value, and did not read it: it forbids the argument.
-    is_forbidden = is_pattern(expected) and expected.credit(ABSENT) is None and not expected.reads_value
+    # A pattern forbids the argument if it accepts a missing key, and rejects this value unread or expects none.
+    is_forbidden = (
+        is_pattern(expected)
+        and expected.credit(ABSENT) is None
+        and (not expected.reads_value or getattr(expected, "value", None) is ABSENT)
+    )
     if is_forbidden or isinstance(expected, AbsentType):
         return Difference("extra_argument", path, ABSENT, value)
     return Difference("wrong_argument", path, expected, value)

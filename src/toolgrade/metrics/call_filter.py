@@ -123,6 +123,10 @@ class CallFilter:
         """Return the effects of the tools of a case with these available tools."""
         return ToolEffects(self.declared, (self.tools, read_tools(available) or ()), self.guess_effects)
 
+    def all_tools(self, available: Sequence[object] | None) -> tuple[ToolSpec, ...]:
+        """Return the tools of the metric, then those of a case."""
+        return (*self.tools, *(read_tools(available) or ()))
+
     def select(
         self, expected: Sequence[ToolCall], called: Sequence[ToolCall], available: Sequence[object] | None
     ) -> ComparedCalls:

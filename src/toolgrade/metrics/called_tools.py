@@ -291,12 +291,19 @@ def _comparable_output(call: ToolCall, *, output: bool) -> Any:  # noqa: ANN401 
     return hash_images(call.output) if output else call.output
 
 
-def item_by_meaning(item: CallItem) -> CallItem:
-    """Return an expected call whose arguments are compared by meaning, except where they are matchers."""
+def item_by_meaning(item: CallItem, tools: Sequence[ToolSpec] = ()) -> CallItem:
+    """Return an expected call whose arguments are compared by meaning, except where they are matchers.
+
+    The first of the tools with its name says which arguments may be left out.
+    """
     arguments = item.arguments
     if isinstance(arguments, (AbsentType, str)):
         return item
-    from toolgrade.expect.meaning import by_meaning  # noqa: PLC0415 - most metrics compare exact values
+    from toolgrade.expect.argument_defaults import ArgumentSchema  # noqa: PLC0415 - most metrics compare exact values
+    from toolgrade.expect.meaning import by_meaning  # noqa: PLC0415 - as above
 
     template = Template.of(arguments)
-    return item._replace(arguments=Template(by_meaning(dict(template.tree)), template.extras, by_meaning=True))
+    schema = next((tool.input_schema for tool in tools if tool.name == item.name and tool.input_schema), None)
+    described = ArgumentSchema(schema, schema) if schema else None
+    tree = by_meaning(dict(template.tree), described, extras=template.extras)
+    return item._replace(arguments=Template(tree, template.extras, by_meaning=True))

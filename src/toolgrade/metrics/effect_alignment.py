@@ -16,7 +16,7 @@ from math import prod
 
 from toolgrade._internal.text import number_text, printable
 from toolgrade._internal.tool_names import matches
-from toolgrade.calls import ToolCall, ToolEffect
+from toolgrade.calls import ToolCall, ToolEffect, ToolSpec
 from toolgrade.cases import TestCase
 from toolgrade.errors import ConfigurationError
 from toolgrade.expect.plan import MOST_WAYS, Expectation
@@ -90,13 +90,15 @@ class TaskChanges:
         return Finding("out_of_order", f"Out of order: {where}; it costs nothing.", name, pair.expected, pair.called)
 
 
-def changes_of_list(calls: ComparedCalls, *, by_meaning: bool = False) -> TaskChanges:
-    """Return the alignments with a list of expected calls."""
+def changes_of_list(
+    calls: ComparedCalls, *, by_meaning: bool = False, tools: Sequence[ToolSpec] = ()
+) -> TaskChanges:
+    """Return the alignments with a list of expected calls; `tools` say which arguments may be left out."""
     writes, reads = calls.with_effect(ToolEffect.WRITE), calls.with_effect(ToolEffect.READ)
     expected, called = writes.items()
     paths: dict[str, Path] = {}
     if by_meaning:
-        leaves = by_leaves(_layout_of(writes.expected.values(), by_meaning=True), called)
+        leaves = by_leaves(_layout_of(writes.expected.values(), tools), called)
         expected = [entry.patterns[0].item for entry in leaves.entries]
     else:
         (expected, called), paths = flatten_items(expected, called)
@@ -114,17 +116,21 @@ def changes_of_list(calls: ComparedCalls, *, by_meaning: bool = False) -> TaskCh
     )
 
 
-def _layout_of(calls: Iterable[ToolCall], *, by_meaning: bool) -> Layout:
-    """Return a list of expected calls as the only variant of a plan."""
+def _layout_of(calls: Iterable[ToolCall], tools: Sequence[ToolSpec]) -> Layout:
+    """Return a list of expected calls, compared by meaning, as the only variant of a plan."""
     entries = [LayoutEntry((CallPattern(expected_item(call)),), call.name) for call in calls]
-    layout = Layout(tuple(entries))
-    return layout_by_meaning(layout) if by_meaning else layout
+    return layout_by_meaning(Layout(tuple(entries)), tools)
 
 
 def changes_of_plan(
-    expected: Expectation, calls: ComparedCalls, effect_of: EffectOf, *, by_meaning: bool = False
+    expected: Expectation,
+    calls: ComparedCalls,
+    effect_of: EffectOf,
+    *,
+    by_meaning: bool = False,
+    tools: Sequence[ToolSpec] = (),
 ) -> Iterator[TaskChanges]:
-    """Yield the alignments with each variant of a plan, in written order.
+    """Yield the alignments with each variant of a plan, in written order; `tools` as for `changes_of_list`.
 
     Raises:
         ConfigurationError: Too many places of the plan leave the choice between a write and a read.
@@ -133,7 +139,7 @@ def changes_of_plan(
     places, items = list(calls.called), list(map(called_item, calls.called.values()))
     for variant in _variants_by_effect(expected, effect_of):
         forbidden = tuple((places[index], text) for index, text in forbidden_calls(variant, items))
-        compared = layout_by_meaning(variant) if by_meaning else variant
+        compared = layout_by_meaning(variant, tools) if by_meaning else variant
         yield _changes_of_variant(compared, effect_of, sides, forbidden)
 
 
@@ -272,13 +278,14 @@ class CaseChanges:
     ) -> CaseChanges:
         """Align the calls of a case."""
         effects = call_filter.tool_effects(case.available_tools)
+        tools = call_filter.all_tools(case.available_tools)
         turns = scored_turns(case)
         if isinstance(expected, list):
             compared = call_filter.by_effect(expected, calls, effects).in_turns(turns)
-            return cls(expected, calls, compared, [changes_of_list(compared, by_meaning=by_meaning)])
+            return cls(expected, calls, compared, [changes_of_list(compared, by_meaning=by_meaning, tools=tools)])
         compared, effect_of = call_filter.by_effect_of_plan(expected, calls, effects)
         compared = compared.in_turns(turns)
-        variants = list(changes_of_plan(expected, compared, effect_of, by_meaning=by_meaning))
+        variants = list(changes_of_plan(expected, compared, effect_of, by_meaning=by_meaning, tools=tools))
         return cls(expected, calls, compared, variants)
 
     def forbids(self, patterns: Sequence[str]) -> bool:

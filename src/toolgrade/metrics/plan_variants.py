@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from itertools import count
 
 from toolgrade._internal.text import number_text, printable
-from toolgrade.calls import ToolCall, ToolCallType
+from toolgrade.calls import ToolCall, ToolCallType, ToolSpec
 from toolgrade.expect.matcher import Matcher
 from toolgrade.expect.plan import (
     ArgumentPath,
@@ -63,14 +63,16 @@ def align_plan(
     arguments: bool,
     output: bool,
     by_meaning: bool = False,
+    tools: Sequence[ToolSpec] = (),
 ) -> Matching:
     """Return the best alignment of the called tools with the variant that scores best; of equal scores the first.
 
-    Expected calls that `is_included` rejects are dropped, as if the plan did not contain them.
+    Expected calls that `is_included` rejects are dropped, as if the plan did not contain them. `tools` say which
+    arguments may be left out, if they are compared by meaning.
     """
     aligner = Aligner(called, arguments=arguments, output=output)
     variants = (_reduced(variant, is_included) for variant in variants_of(expected, output=output))
-    compared = map(layout_by_meaning, variants) if by_meaning else variants
+    compared = (layout_by_meaning(variant, tools) for variant in variants) if by_meaning else variants
     return max((aligner.align(variant, ordered=ordered) for variant in compared), key=score)
 
 
@@ -86,11 +88,11 @@ def _reduced(variant: Layout, is_included: Callable[[CallPattern], bool]) -> Lay
     return replace(variant, entries=tuple(entries))
 
 
-def layout_by_meaning(layout: Layout) -> Layout:
+def layout_by_meaning(layout: Layout, tools: Sequence[ToolSpec]) -> Layout:
     """Return a variant of a plan whose arguments are compared by meaning; those of forbidden calls stay exact."""
 
     def of_meaning(entry: LayoutEntry) -> LayoutEntry:
-        patterns = (pattern._replace(item=item_by_meaning(pattern.item)) for pattern in entry.patterns)
+        patterns = (pattern._replace(item=item_by_meaning(pattern.item, tools)) for pattern in entry.patterns)
         return entry._replace(patterns=tuple(patterns))
 
     return replace(layout, entries=tuple(map(of_meaning, layout.entries)))

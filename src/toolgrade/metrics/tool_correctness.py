@@ -219,7 +219,7 @@ class ToolCorrectnessMetric(Metric):
             calls = self._filter.select(expected, called, case.available_tools).in_turns(scored_turns(case))
             left, right = calls.items(output=options["output"])
             if self._by_meaning:
-                left = list(map(item_by_meaning, left))
+                left = [item_by_meaning(item, self._filter.all_tools(case.available_tools)) for item in left]
             return calls.in_case(align_list(left, right, **options)), calls
         from toolgrade.metrics.plan_variants import align_plan  # noqa: PLC0415 - loaded with the first plan
 
@@ -232,6 +232,7 @@ class ToolCorrectnessMetric(Metric):
             self._calling_score,
             is_included,
             by_meaning=self._by_meaning,
+            tools=self._filter.all_tools(case.available_tools),
             **options,
         )
         return calls.in_case(matching), calls
