@@ -258,6 +258,7 @@ _run_fields: dict[str, st.SearchStrategy[Any]] = {
         max_size=2,
     ),
     "failed_handoffs": st.lists(st.integers(0, 2), max_size=2),
+    "instructions": _texts,
     "available_tools": _case_fields["available_tools"],
     "status": st.sampled_from(("ok", "error", "interrupted", "stopped")),
     "error": _texts,
@@ -300,7 +301,14 @@ conversation_fields = fields(
             max_size=2,
         )
     },
-    {**_case_fields, **_stated, "expected_tools": _call_lists, "expected_output": _texts, "user_error": _texts},
+    {
+        **_case_fields,
+        **_stated,
+        "expected_tools": _call_lists,
+        "expected_output": _texts,
+        "user_error": _texts,
+        "instructions": _texts,
+    },
 )
 _user_turns = st.text(max_size=4) | fields({"content": st.text(max_size=4)}, _of_users)
 _answers = st.sampled_from(({"approve": True}, {"reject": ""}, {"reject": "why"})).map(dict)

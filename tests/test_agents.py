@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from toolgrade import (
+    ConversationalTestCase,
     DataFileError,
     Golden,
     LLMTestCase,
@@ -131,6 +132,19 @@ def test_each_golden_has_its_own_conversation() -> None:
     assert [case.run and case.run.conversation_id for case in cases] == [
         conversation.id for conversation in conversations
     ]
+
+
+def test_the_conversation_of_a_golden_has_the_system_prompt() -> None:
+    """It stands beside the turns, whose cases have it in their runs."""
+
+    async def is_brief(question: str, _conversation: Conversation) -> Run:
+        return Run(input=question, actual_output="found", instructions="Be brief.")
+
+    (case,) = asyncio.run(answered([Golden(turns=["a", "b"], expected_tools=[])], is_brief))
+
+    assert isinstance(case, ConversationalTestCase)
+    assert case.instructions == "Be brief."
+    assert [part.run and part.run.instructions for part in case.to_test_cases()] == ["Be brief."] * 2
 
 
 @pytest.mark.parametrize("limit", [1, 3, 50])

@@ -41,6 +41,7 @@ def test_every_text_and_value_of_a_case_is_redacted() -> None:
         "execution": execution,
     }
     run = {"input": name, "calls": [call], "run_id": name, "error": name, "warnings": [name], "usage": {"token": 5}}
+    run["instructions"] = f"A1 {name}"
     texts = dict.fromkeys(("id", "input", "actual_output", "expected_output"), name)
     case = LLMTestCase(**texts, metadata=PLAIN, tags=[name], expected_tools=[call], tools_called=[call], run=run)
 
@@ -71,7 +72,7 @@ def test_every_text_and_value_of_a_case_is_redacted() -> None:
     assert (redacted.metadata, redacted.tags) == (CLEAN, [M])
     assert redacted.run is not None
     assert (redacted.run.input, redacted.run.error, redacted.run.warnings) == (M, M, [M])
-    assert (redacted.run.run_id, redacted.run.usage) == (name, {"token": 5})
+    assert (redacted.run.run_id, redacted.run.usage, redacted.run.instructions) == (name, {"token": 5}, f"A1 {M}")
     assert case.tools_called == [ToolCall(**call)]
 
 

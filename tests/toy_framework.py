@@ -60,6 +60,14 @@ class Offered:
 
 
 @dataclass(frozen=True)
+class Instructed:
+    """A model has this system prompt."""
+
+    text: str | None
+    scope: str | None
+
+
+@dataclass(frozen=True)
 class Answered:
     """A model answered."""
 
@@ -142,7 +150,19 @@ class Ended:
 
 
 Event: TypeAlias = (
-    Began | Offered | Answered | Structured | Started | Paused | Resumed | Returned | Raised | Showed | Passed | Ended
+    Began
+    | Offered
+    | Instructed
+    | Answered
+    | Structured
+    | Started
+    | Paused
+    | Resumed
+    | Returned
+    | Raised
+    | Showed
+    | Passed
+    | Ended
 )
 Tell: TypeAlias = Callable[[Event], None]
 
@@ -186,6 +206,7 @@ def agent(scene: Scene, tell: Tell, scope: str | None = None) -> Task:
     """Ask the model and do what it asks for, until it only answers."""
     model = scene.model()
     tell(Offered([*scene.tools, ANSWER] if scene.is_structured else scene.tools, scope))
+    tell(Instructed(scene.instructions, scope))
     while True:
         step = yield Answer(model)
         if scene.is_structured and not step.calls:
@@ -377,6 +398,10 @@ class Recorder:
         """Note the tools."""
         specs = [{"name": tool.name, "input_schema": tool.input_schema} for tool in event.tools]
         builder.offered(specs, scope=event.scope)
+
+    def instructed(self, builder: RunBuilder, event: Instructed) -> None:
+        """Note the system prompt."""
+        builder.instructed(event.text, scope=event.scope)
 
     def answered(self, builder: RunBuilder, event: Answered) -> None:
         """Note what the model asks for."""

@@ -17,6 +17,7 @@ from toy_framework import (
     Answered,
     Began,
     Ended,
+    Instructed,
     Offered,
     Passed,
     Paused,
@@ -170,6 +171,14 @@ class ForgetsTheTools(Recorder):
 
     def offered(self, builder: RunBuilder, event: Offered) -> None:
         """Look away."""
+
+
+class TakesEachPrompt(Recorder):
+    """Takes the system prompt of an agent inside a tool for that of the run."""
+
+    def instructed(self, builder: RunBuilder, event: Instructed) -> None:
+        """Forget where it was."""
+        super().instructed(builder, replace(event, scope=None))
 
 
 class RepairsArguments(Recorder):
@@ -426,6 +435,7 @@ MUTANTS: dict[type[Recorder | PlainContract], list[str]] = {
     OneStepPerCall: ["parallel_calls", "steps", "streamed_run"],
     AddsDefaults: ["plain_run", "handoff"],
     ForgetsTheTools: ["plain_run", "unknown_tool", "nested_agent"],
+    TakesEachPrompt: ["instructions"],
     RepairsArguments: ["arguments_that_are_no_object"],
     TakesErrorsForOutputs: ["raising_tool", "failed_call_asked_again", "arguments_that_the_tool_rejects"],
     LosesUnfinishedRuns: [

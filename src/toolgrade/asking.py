@@ -213,6 +213,7 @@ class _Talk:
             metadata[APPROVED] = [*metadata.get(APPROVED, []), *self._approved]
         fields = {
             "available_tools": recorded.available_tools,
+            "instructions": recorded.instructions,
             **{name: value for name, value in set_fields(golden).items() if name in _OF_GOLDEN},
             "tags": tags or None,
             "metadata": metadata or None,

@@ -7,7 +7,7 @@ import binascii
 import inspect
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import datetime
@@ -331,6 +331,8 @@ class Run(Model):
     handoffs: list[Handoff] = Field(default_factory=new_list)
     failed_handoffs: list[Annotated[int, Field(ge=0)]] = Field(default_factory=new_list)
     """Positions, in `calls`, of requests to hand over that were refused or that the run ended before."""
+    instructions: str | None = None
+    """The system prompt, its texts joined by a blank line; `None` if it was not recorded."""
     available_tools: AvailableTools | None = None
     status: RunStatus = RunStatus.OK
     error: str | None = None
@@ -586,6 +588,8 @@ class ConversationalTestCase(Model):
     """How the last run must end; see `LLMTestCase.ends`."""
     user_error: str | None = None
     """What the simulated user did wrong; no metric measures such a conversation."""
+    instructions: str | None = None
+    """The system prompts of its runs, each text once; `None` if none was recorded."""
     available_tools: AvailableTools | None = None
     tags: list[str] = Field(default_factory=new_list)
     metadata: Metadata = Field(default_factory=dict)
@@ -680,11 +684,11 @@ class ConversationalTestCase(Model):
     def _run(self, exchanges: "list[Exchange]", calls: list[ToolCall] | None) -> Run | None:
         """Return what the metadata say of the runs of these turns; `None` if they say nothing."""
         turns = [[turn.metadata for turn in one.answers] for one in exchanges if one.was_asked]
-        fields = _run_fields(self.metadata, turns)
-        if not fields:
-            return None
+        fields, prompt = _run_fields(self.metadata, turns), drop_none({"instructions": self.instructions})
+        if not fields or not exchanges:
+            return Run(calls=calls or [], **prompt) if prompt else None
         texts = {"input": exchanges[0].question, "actual_output": exchanges[-1].answer, "conversation_id": self.id}
-        return Run(calls=calls or [], **fields, **drop_none(texts))
+        return Run(calls=calls or [], **fields, **prompt, **drop_none(texts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -778,6 +782,11 @@ class WholeConversation(LLMTestCase):
         """The turns that state that nothing should be called."""
         exchanges = self.conversation.exchanges
         return frozenset(one.number for one in exchanges if is_silence(one.expected_tools))
+
+
+def joined_instructions(texts: Iterable[str | None]) -> str | None:
+    """Return system prompts as one, each text once; `None` without any."""
+    return "\n\n".join(dict.fromkeys(filter(None, texts))) or None
 
 
 def _turn_label(label: str | None, number: int) -> str | None:

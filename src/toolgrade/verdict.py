@@ -93,8 +93,8 @@ def run_end(case: object) -> tuple[RunEnd | None, str]:
 
 
 def is_record_only(run: Run) -> bool:
-    """Return whether a run only carries what a record lacks, and says nothing about a run."""
-    return bool(run.warnings) and run.model_fields_set <= {"calls", "warnings"}
+    """Return whether a run only carries what a record lacks or its system prompt, and says nothing about a run."""
+    return bool(run.warnings or run.instructions) and run.model_fields_set <= {"calls", "warnings", "instructions"}
 
 
 def _end_of_run(run: Run) -> tuple[RunEnd | None, str]:

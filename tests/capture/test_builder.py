@@ -209,6 +209,26 @@ def test_a_tool_offered_inside_is_not_measured_by_those_outside() -> None:
     assert (inner, run.available_tools) == (["not_executed", "unknown_tool"], [ToolSpec(name="ask")])
 
 
+def test_the_system_prompt_is_that_of_the_run() -> None:
+    """Each text counts once, in the order of the requests; that of an agent inside a tool is not the run's."""
+    builder = builder_of(Request("ask", {}, "c1"))
+    builder.tool_started("outer", "ask", {}, call_id="c1")
+    builder.instructed("inner", scope="outer")
+    for text in ("A1", "", None, "B2", "A1"):
+        builder.instructed(text, scope=Branch(None, "b"))
+    run = builder.build()
+
+    assert (run.instructions, run.warnings) == ("A1\n\nB2", [])
+    later = RunBuilder()
+    later.continue_from(run)
+    later.instructed(["C3"])  # type: ignore[arg-type]
+    assert later.build().instructions == "A1\n\nB2\n\n['C3']"
+    assert later.warnings == ["instructions must be text, got ['C3']; its repr was stored"]
+    size = later.size
+    later.instructed("x" * 1000)
+    assert later.size - size > 1000
+
+
 def test_a_refused_call_is_rejected() -> None:
     """An error shown for a call that never ran means that a person, a policy or a limit refused it."""
     builder = builder_of(slow(1, "c1"), offered=("slow",))

@@ -97,6 +97,19 @@ def test_the_conversation_knows_all_tools_and_a_shared_id() -> None:
     assert "available_tools" not in conversation([run()]).model_fields_set
 
 
+def test_the_conversation_has_the_system_prompts_of_its_runs() -> None:
+    """Each once; a run that waited and the one that went on with it are one run with those of both."""
+    case = conversation([run(instructions="A1"), run(instructions="A1"), run(), run(instructions="B2")])
+    waiting = run("go", None, calls=[made("pay", "c2", 0, "pending")], status="interrupted", instructions="A1")
+    both = joined(waiting, run(None, calls=[made("pay", "c2", 0)], instructions="B2"))
+
+    assert case.instructions == "A1\n\nB2"
+    assert {part.run and part.run.instructions for part in case.to_test_cases()} == {"A1\n\nB2"}
+    assert both is not None
+    assert both.instructions == "A1\n\nB2"
+    assert "instructions" not in conversation([run()]).model_fields_set
+
+
 def test_no_runs_are_an_empty_conversation() -> None:
     """No runs give an empty conversation without an error."""
     assert conversation([]) == ConversationalTestCase(turns=[])

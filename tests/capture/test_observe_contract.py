@@ -59,7 +59,8 @@ def refusal(scene: Scene, call: AskFor) -> str | None:
 
 
 def offered(scene: Scene) -> None:
-    """Tell what the model can choose from."""
+    """Tell what the model is told and can choose from."""
+    current_run().instructed(scene.instructions)
     current_run().offered([{"name": tool.name, "input_schema": tool.input_schema} for tool in scene.tools])
 
 

@@ -227,7 +227,7 @@ def test_a_result_of_a_provider_is_no_answer_to_a_call_of_the_agent() -> None:
 @pytest.mark.parametrize(
     ("message", "text"),
     [
-        ("hi", "expected a UserInput, a ModelMessage or an Answer, got 'hi'"),
+        ("hi", "expected a UserInput, Instructions, a ModelMessage or an Answer, got 'hi'"),
         (ModelMessage([Request("add", {}, 5)]), "id of Request must be text, got 5"),  # type: ignore[arg-type]
         (ModelMessage("hi", model=5), "model of ModelMessage must be text, got 5"),  # type: ignore[arg-type]
         (Answer(5), "call_id of Answer must be text, got 5"),  # type: ignore[arg-type]

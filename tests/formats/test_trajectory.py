@@ -60,7 +60,7 @@ def problems(messages: object) -> list[str]:
 
 
 def test_a_plain_run_is_read_whole() -> None:
-    """A call has id, type, arguments, output and place; the run has the question and the final answer."""
+    """A call has id, type, arguments, output and place; the run has the system prompt, question and final answer."""
     run = run_from_messages(
         [
             {"role": "system", "content": "Be brief."},
@@ -85,6 +85,7 @@ def test_a_plain_run_is_read_whole() -> None:
                 "execution": {"status": "ok", "executed": False, "step": 0, "source": "messages[3].tool_calls[0]"},
             }
         ],
+        "instructions": "Be brief.\n\nVery.",
     }
 
 

@@ -13,6 +13,7 @@ from processes import assert_golden
 from toolgrade import (
     ConversationalTestCase,
     Report,
+    Run,
     TaskSuccessMetric,
     ToolCall,
     ToolCorrectnessMetric,
@@ -100,6 +101,18 @@ def test_every_view_names_the_turn_with_the_call(report: Report, capsys: pytest.
     assert passed.find("failure") is None
     assert 'turn 2 <span class="badge failed">' in views[2]
     assert "turn 2 c2 book: args.seats 1, expected 2" in annotations
+
+
+def test_no_view_has_the_system_prompt() -> None:
+    """Neither that of a run nor that of a conversation: it may be long, and says nothing of the case."""
+    run = Run(input="Go.", actual_output="Done.", instructions="PROMPT-7")
+    cases = [run.to_test_case(expected_tools=[]), conversation(1, instructions="PROMPT-7")]
+    report = evaluate(cases, METRICS, show_progress=False)
+    page = render_html(report, title="t")
+
+    assert "Done." in page
+    for view in (page, render_markdown(report, title="t"), render_junit(report, title="t"), report.to_json()):
+        assert "PROMPT-7" not in view
 
 
 def test_results_are_read_back(report: Report, tmp_path: Path) -> None:

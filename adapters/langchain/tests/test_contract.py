@@ -215,6 +215,7 @@ def own_agent(model: ContractModel, tools: list[BaseTool], scene: Scene, checkpo
         model,
         tools,
         name=scene.agent,
+        system_prompt=scene.instructions,
         checkpointer=checkpointer,
         response_format=ToolStrategy(Total) if scene.is_structured else None,
         middleware=middleware,
@@ -251,6 +252,7 @@ def prebuilt_agent(model: ContractModel, tools: list[BaseTool], scene: Scene, ch
         model,
         ToolNode(tools, handle_tool_errors=scene.tool_errors == "shown"),
         name=scene.agent,
+        prompt=scene.instructions,
         checkpointer=checkpointer,
         response_format=Total if scene.is_structured else None,
     )

@@ -31,7 +31,7 @@ def test_messages_are_a_run() -> None:
 
     assert summaries(run.calls) == CALLS
     assert [call.execution.source for call in run.calls] == ["messages[2].tool_calls[0]", "messages[2].tool_calls[1]"]
-    assert (run.input, run.actual_output, run.status.value) == ("1+2?", "three", "ok")
+    assert (run.input, run.actual_output, run.status.value, run.instructions) == ("1+2?", "three", "ok", "be kind")
     assert [offered.name for offered in run.available_tools or ()] == ["add"]
     assert run.usage == {"input_tokens": 3, "output_tokens": 1, "total_tokens": 4}
     assert (run.conversation_id, run.run_id) == ("s", "r")

@@ -122,6 +122,7 @@ def member(scene: Scene, *, answers: bool = True) -> FunctionAgent:
     return FunctionAgent(
         name=scene.agent,
         description=f"plays {scene.agent}",
+        system_prompt=scene.instructions,
         tools=[as_tool(double) for double in scene.tools],
         llm=ScriptedLLM(script=model),
         **form,

@@ -76,6 +76,7 @@ def agent(scene: Scene) -> Agent[Any]:
     options: dict[str, Any] = {"failure_error_function": None} if scene.tool_errors == "raised" else {}
     return Agent(
         name=scene.agent,
+        instructions=scene.instructions,
         model=Scripted(scene.model()),
         tools=[as_tool(double, **options) for double in scene.tools],
         handoffs=[agent(other) for other in scene.handoffs],

@@ -250,11 +250,13 @@ RULE = {"role": "developer", "content": "answer briefly"}
     ],
 )
 def test_question_of_an_input(items: list[Any], question: str | None) -> None:
-    """The question is the user's last text that nobody answered, whatever stands after it."""
+    """The question is the user's last text that nobody answered; messages of others are among the instructions."""
     with record() as recorder:
-        asyncio.run(Runner.run(make_agent("done"), items))
+        asyncio.run(Runner.run(make_agent("done", instructions="be kind"), items))
 
     assert recorder.last_run.input == question
+    others = [item["content"] for item in items if item.get("role") in ("developer", "system")]
+    assert recorder.last_run.instructions == "\n\n".join(["be kind", *others])
     turns = [(turn.role, turn.content) for turn in recorder.conversations()[0].turns]
     assert turns == [*([("user", question)] if question else []), ("assistant", "done")]
 

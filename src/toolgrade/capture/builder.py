@@ -57,7 +57,7 @@ from toolgrade.capture.request_pairing import (
     newest_with_id,
     requested_call,
 )
-from toolgrade.cases import Handoff, MLLMImage, Run, RunStatus
+from toolgrade.cases import Handoff, MLLMImage, Run, RunStatus, joined_instructions
 from toolgrade.errors import InvalidDataError
 from toolgrade.matching.json_compare import ABSENT
 
@@ -123,6 +123,7 @@ class RunBuilder:
         """Calls by the `id` of their request, which each of them holds."""
         self._by_id: dict[str, list[CallRecord]] = {}
         self._tools: dict[str, ToolSpec] = {}
+        self._instructions: dict[str, None] = {}
         self._unmatched_handoffs: list[str | None] = []
         self._messages = 0
         """Numbers model messages and executions of code in the order in which they were observed."""
@@ -187,7 +188,7 @@ class RunBuilder:
         self._output, self._status, self._error, self._may_wait = None, RunStatus.OK, None, False
 
     def continue_from(self, run: Run, *, scope: Key | Branch | None = None) -> list[Request]:
-        """Take over the history of a run that goes on here: its calls, its offered tools and its warnings.
+        """Take over the history of a run that goes on here: its calls, offered tools, system prompt and warnings.
 
         An execution, a result or a hand-off that is observed later may belong to one of these calls, such as to one
         that waits for a person.
@@ -218,6 +219,7 @@ class RunBuilder:
         if outer is self._root and self._input is None:
             self._input, self._input_parts = run.input, list(run.input_parts or ()) or None
         self.offered(run.available_tools or (), scope=scope, all_known=False)
+        self.instructed(run.instructions, scope=scope)
         for warning in run.warnings:
             self.warn(warning)
         records = self._add_history(run.calls, outer, branch)
@@ -268,7 +270,7 @@ class RunBuilder:
     @property
     def size(self) -> int:
         """The memory of the texts and values of the run, in bytes; each object is counted once."""
-        todo: list[Any] = [self._input, self._output, self._error, self.metadata]
+        todo: list[Any] = [self._input, self._output, self._error, self.metadata, *self._instructions]
         todo += [part if isinstance(part, str) else part.data for part in self._input_parts or ()]
         for call in self._calls:
             todo += [call.requested, call.reasoning]
@@ -336,6 +338,17 @@ class RunBuilder:
         if inner is self._root:
             for spec in specs:
                 self._tools.setdefault(spec.name, spec)
+
+    def instructed(self, text: str | None, *, scope: Key | Branch | None = None) -> None:
+        """Record a system prompt that the model was shown; an equal one counts once.
+
+        Args:
+            text: The whole prompt; an empty one, or `None`, is none.
+            scope: The execution inside which the model ran; its prompt is not that of the run.
+        """
+        text = self._text(text, "instructions")
+        if text and self._scope(scope)[0] is self._root:
+            self._instructions[text] = None
 
     def structured_answer(self, requests: Iterable[Request]) -> None:
         """Leave these requests out of the run: they carry structured output.
@@ -733,6 +746,7 @@ class RunBuilder:
             "input": self._input,
             "input_parts": self._input_parts or None,
             "actual_output": None if interrupted else self._output,
+            "instructions": joined_instructions(self._instructions),
             "available_tools": self._available_tools() or None,
             "error": self._error,
             "usage": self._usage or None,

@@ -9,7 +9,7 @@ from typing import Any, Final
 from toolgrade._internal.json import JsonObject
 from toolgrade._internal.model import drop_none, set_fields
 from toolgrade.calls import CallStatus, ToolCall, ToolSpec
-from toolgrade.cases import ConversationalTestCase, Run, RunStatus, Turn
+from toolgrade.cases import ConversationalTestCase, Run, RunStatus, Turn, joined_instructions
 
 LACKS_BEGINNING: Final = "this run continues an earlier one that this recorder does not have"
 """The warning of a run that is the rest of another one, until it is joined with that."""
@@ -30,7 +30,8 @@ def conversation(
     Each run gives a user turn with the text of its input (none if it has no input) and an assistant turn with its
     answer (empty if it has none) and its calls. A run that waited for a person and the one that went on with it, such
     as in another process, are one turn, with each call once. The metadata of the assistant turn has the status of the
-    run if that is not `ok`, its error, warnings, texts, models, usage and duration.
+    run if that is not `ok`, its error, warnings, texts, models, usage and duration. The system prompts of the runs are
+    `instructions` of the conversation.
 
     Args:
         runs: The runs in chronological order.
@@ -60,8 +61,9 @@ def conversation(
     # Runs of several conversations are one only because the caller says so, so they share no id.
     ids = {run.conversation_id for run in runs}
     shared_id = ids.pop() if len(ids) == 1 else None
-    fields = drop_none({"id": id or shared_id, "name": name, "available_tools": list(tools.values()) or None})
-    return ConversationalTestCase(turns=turns, **fields)
+    fields = {"id": id or shared_id, "name": name, "available_tools": list(tools.values()) or None}
+    fields["instructions"] = joined_instructions(run.instructions for run in runs)
+    return ConversationalTestCase(turns=turns, **drop_none(fields))
 
 
 def _turns_of(run: Run, calls: list[ToolCall]) -> list[Turn]:
@@ -184,6 +186,7 @@ def _joined_fields(earlier: Run, later: Run) -> dict[str, Any]:
         "agent_texts": _joined_texts(earlier, later),
         "dialogue": earlier.dialogue + later.dialogue,
         "available_tools": list(tools.values()) or None,
+        "instructions": joined_instructions([earlier.instructions, later.instructions]),
         "models": _unique(earlier.models + later.models),
         "tags": _unique(earlier.tags + later.tags),
         "metadata": later.metadata | earlier.metadata,

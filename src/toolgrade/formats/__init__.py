@@ -16,7 +16,7 @@ from toolgrade._internal.lazy_imports import lazy_package
 if TYPE_CHECKING:
     from toolgrade.formats.messages.content_blocks import ContentBlocks, read_content_blocks
     from toolgrade.formats.messages.langchain import is_refusal
-    from toolgrade.formats.messages.message import Answer, ModelMessage, UserInput
+    from toolgrade.formats.messages.message import Answer, Instructions, ModelMessage, UserInput
     from toolgrade.formats.messages.openai_responses import read_responses_answer, read_responses_call
     from toolgrade.formats.messages.read import read, run_from_messages
     from toolgrade.formats.messages.transcript import Transcript, transcript_of
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "ContentBlocks",
+    "Instructions",
     "ModelMessage",
     "Traces",
     "Transcript",
@@ -47,7 +48,7 @@ __getattr__, __dir__ = lazy_package(
     {
         "messages.content_blocks": "ContentBlocks read_content_blocks",
         "messages.langchain": "is_refusal",
-        "messages.message": "Answer ModelMessage UserInput",
+        "messages.message": "Answer Instructions ModelMessage UserInput",
         "traces.read": "Traces read_traces",
         "messages.transcript": "Transcript transcript_of",
         "records": "case_from_record",

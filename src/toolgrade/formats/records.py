@@ -21,7 +21,7 @@ from toolgrade.errors import InvalidDataError
 from toolgrade.expect import ExpectedTools, read_expectation
 from toolgrade.expect.json_form import is_expectation
 from toolgrade.expect.plan import expected_names
-from toolgrade.formats.messages.field_readers import Notes, read_list
+from toolgrade.formats.messages.field_readers import Notes, read_list, read_text
 from toolgrade.formats.messages.read import read_run
 from toolgrade.formats.messages.tool_fields import read_tools
 from toolgrade.formats.names import describe_rewrites, strip_suffixes, suffix_warnings
@@ -35,7 +35,8 @@ _PLAIN_FIELDS = (
     *("id", "name", "input", "actual_output", "agent_texts", "ended"),
     *("expected_output", "required_texts", "ends", "tags", "metadata"),
 )
-_RECORD_KEYS = (*_SYNONYMS, *_PLAIN_FIELDS, *_TRAJECTORIES, "tools_called", "expected_tools", "available_tools")
+_OTHERS = ("tools_called", "expected_tools", "available_tools", "instructions")
+_RECORD_KEYS = (*_SYNONYMS, *_PLAIN_FIELDS, *_TRAJECTORIES, *_OTHERS)
 _BY_SPELLING = {spelling: key for key in _RECORD_KEYS for spelling in (key, to_camel(key))}
 
 
@@ -60,8 +61,8 @@ def case_from_record(
     Keys, all optional, in snake_case or camelCase: `query`, `generated_response`, `expected_response` (or `input`,
     `actual_output`, `expected_output`), `tools_called`, `expected_tools`, `agent_trajectory`,
     `expected_agent_trajectory` (OpenAI chat messages, see `run_from_messages`), `agent_texts`, `ended`,
-    `required_texts`, `ends`, `available_tools`, `id`, `name`, `tags`, `metadata`. Any other key goes to
-    `metadata`. `$schema` is ignored, `null` reads as not set.
+    `required_texts`, `ends`, `available_tools`, `instructions` (the system prompt), `id`, `name`, `tags`, `metadata`.
+    Any other key goes to `metadata`. `$schema` is ignored, `null` reads as not set.
 
     `expected_tools` may be the JSON form of a richer expectation (`toolgrade.expect`). `tools_called` wins over the
     calls of `agent_trajectory`, and `expected_tools` over those of `expected_agent_trajectory`, with a warning if the
@@ -69,7 +70,8 @@ def case_from_record(
     has the call's name, its arguments, and its output if it has one. A trajectory without calls means that nothing was
     called (`[]`); with neither a list nor a trajectory the field stays `None`.
 
-    Warnings are in the `run` of the case, which exists if there is an `agent_trajectory` or a warning.
+    Warnings and the system prompt are in the `run` of the case, which exists if there are any, or an
+    `agent_trajectory`, whose system prompt counts if `instructions` are not set.
 
     Args:
         record: The record.
@@ -159,6 +161,7 @@ class _Content:
         self.called = keys.read("tools_called", partial(read_tools, expected=False))
         self.expected = keys.read("expected_tools", _read_expected_tools)
         self.run = keys.read("agent_trajectory", _read_run)
+        self.instructions = keys.read("instructions", read_text)
         self.expected_run = keys.read("expected_agent_trajectory", _read_expected_run)
         if self.expected is None and self.expected_run is not None:
             self.expected = [_expectation(call) for call in self.expected_run.calls]
@@ -190,11 +193,12 @@ class _Content:
         return drop_none(fields)
 
     def run_with(self, warnings: list[str]) -> Run | None:
-        """Return the run with all warnings of the record; without any, `None` if there is no trajectory."""
-        if not warnings:
+        """Return the run with all that the record says of it; `None` if that is nothing."""
+        known = drop_none({"warnings": warnings or None, "instructions": self.instructions or None})
+        if not known:
             return self.run
         run = self.run or Run(calls=self.called or [])
-        return run.model_copy(update={"warnings": warnings})
+        return run.model_copy(update=known)
 
 
 def read_specs(value: object, path: str, notes: Notes) -> list[ToolSpec]:

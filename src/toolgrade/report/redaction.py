@@ -117,7 +117,8 @@ def _without_repeated_calls(case: TestCase) -> TestCase:
     others = [*failed, *calls[number + len(failed) :]]
     places = list(range(len(failed)))
     tools = case.run.available_tools if case.available_tools is None else case.available_tools
-    run = case.run.model_copy(update={"calls": others, "failed_handoffs": places, "available_tools": None})
+    unshown = {"available_tools": None, "instructions": None}
+    run = case.run.model_copy(update={"calls": others, "failed_handoffs": places, **unshown})
     return case.model_copy(update={"run": run, "available_tools": tools})
 
 

@@ -70,6 +70,7 @@ class Scene:
         images: Images that the user sends after the text.
         is_structured: The last step is the JSON text of an object `{"total": int}`, which the agent must answer with:
             the framework asks the model for it in its own way, by a tool if it has one for that.
+        instructions: The system prompt of the agent; `None` if it has none.
 
     Example:
         >>> from toolgrade.testing import AskFor, Scene, ToolDouble
@@ -91,6 +92,7 @@ class Scene:
     handoffs: Sequence[Scene] = ()
     images: Sequence[MLLMImage] = ()
     is_structured: bool = False
+    instructions: str | None = None
 
     def __post_init__(self) -> None:
         """Convert the short forms of the steps."""

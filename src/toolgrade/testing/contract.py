@@ -59,7 +59,7 @@ from toolgrade.user_turns import Approve, Reject, UserInput
 _MANY = 200
 _LIMIT = 1.0
 _OBSERVATIONS = (
-    *("started", "offered", "model_used", "model_asked", "result_shown", "ended"),
+    *("started", "offered", "instructed", "model_used", "model_asked", "result_shown", "ended"),
     *("tool_started", "tool_ended", "tool_failed"),
 )
 
@@ -294,6 +294,14 @@ class AdapterContract(ReplayScenes):
             _equal(way, ("available_tools", ["ask_math"], _offered(run)))
             _equal(way, ("select_calls(nested=True)", ["ask_math", "add"], nested))
 
+    def test_instructions(self) -> None:
+        """A run has the system prompt of its agent, and not that of an agent inside a tool."""
+        inner = Scene(["three"], agent="mathematician", instructions="Count.")
+        steps: list[StepLike] = [[AskFor("ask_math", {"input": "1+2"}, "c1")], "final"]
+        scene = Scene(steps, [AgentTool("ask_math", inner)], instructions="Be brief.")
+        for way, recorded in self._played(lambda: scene):
+            _equal(way, ("instructions", "Be brief.", recorded.run.instructions))
+
     def test_handoff(self) -> None:
         """A hand-off is not a tool call; calls of the other agent are."""
         bob = Scene([[AskFor("add", {"a": 1}, "b1")], "final"], [ADD], agent="bob")
@@ -426,7 +434,8 @@ class AdapterContract(ReplayScenes):
         calls = [AskFor("add", {"a": 1}, "c1"), AskFor("boom", {"x": 1}, "c2")]
         faults = 0
         for observation in _OBSERVATIONS:
-            for way, recorded in self._played_with_fault(Scene([calls, "final"], [ADD, BOOM]), observation):
+            scene = Scene([calls, "final"], [ADD, BOOM], instructions="Be brief.")
+            for way, recorded in self._played_with_fault(scene, observation):
                 faults += 1
                 where = f"{way}, with a fault in {observation!r}"
                 _equal(where, ("answer", "final", recorded.answer), ("error", None, recorded.error))

@@ -15,10 +15,10 @@ from toolgrade.calls import ToolCallType, read_tool_spec
 from toolgrade.capture import Request
 from toolgrade.cases import Run, RunStatus
 from toolgrade.errors import InvalidDataError, Problem
-from toolgrade.formats import Answer, ModelMessage, UserInput, transcript_of
+from toolgrade.formats import Answer, Instructions, ModelMessage, UserInput, transcript_of
 from toolgrade_langchain import _messages, _results, _states
 
-_Entry: TypeAlias = tuple[str, UserInput | ModelMessage | Answer]
+_Entry: TypeAlias = tuple[str, UserInput | Instructions | ModelMessage | Answer]
 """A message with its path."""
 
 
@@ -149,7 +149,8 @@ def _run_of(
 
 def _last_turn(messages: list[BaseMessage], structured: object) -> tuple[list[_Entry], set[str]]:
     """Return the last question and what follows it, and the names of tools that only carry an answer."""
-    entries: list[_Entry] = []
+    prompts = [_messages.text_of(message.content) for message in messages if message.type == "system"]
+    entries: list[_Entry] = [("$.messages", Instructions(prompt)) for prompt in prompts]
     question = _messages.question_in(messages)
     if question is not None:
         entries.append(("$.messages", UserInput(*_messages.user_input(question))))

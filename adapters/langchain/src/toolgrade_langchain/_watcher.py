@@ -475,6 +475,7 @@ class CallbackWatcher:
         received = self.tree.take_model_request(message.id)
         if received is not None:
             builder.offered(received.tools, scope=scope)
+            builder.instructed(received.run().instructions, scope=scope)
         model = _messages.model_of(message) or (None if received is None else received.model)
         is_counted = entry is not None or recording.guards.pop(message.id, None) is not None
         builder.model_used(model, None if is_counted else _messages.usage_of(message))
@@ -579,6 +580,9 @@ class CallbackWatcher:
             node.tools = specs = self._specs(parameters)
             builder.offered(specs, scope=node.scope)
             recording.declare(specs)
+        for message in messages:
+            if message.type == "system":
+                builder.instructed(_messages.text_of(message.content), scope=node.scope)
         self._add_new_results(node, messages)
         if node.scope is None:
             recording.ask(prompt=_messages.question_in(messages))

@@ -282,8 +282,8 @@ class ToolCallRecorder(RunRecorder[WorkflowRecording]):
             piece = event.response
             self._guard("event", span.recording, lambda: self._watcher.model_streamed(span, piece))
         elif isinstance(event, (LLMChatStartEvent, LLMCompletionStartEvent)):
-            details = event.model_dict
-            self._guard("event", span.recording, lambda: self._watcher.model_named(span, details))
+            details, messages = event.model_dict, getattr(event, "messages", ())
+            self._guard("event", span.recording, lambda: self._watcher.model_asked(span, details, messages))
         elif type(event).__name__ == "SpanCancelledEvent":  # missing in old versions; the span ends as if it returned
             span.cancelled = True
 

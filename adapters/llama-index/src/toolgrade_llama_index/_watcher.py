@@ -21,7 +21,7 @@ from llama_index.core.agent.workflow.workflow_events import (
     ToolCallResult,
 )
 from llama_index.core.base.llms.base import BaseLLM
-from llama_index.core.base.llms.types import ChatResponse
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse
 from llama_index.core.tools import BaseTool, FunctionTool, ToolOutput
 from llama_index.core.types import BasePydanticProgram
 from llama_index.core.workflow import Context, Event, StartEvent, Workflow
@@ -259,10 +259,13 @@ class SpanWatcher:
         elif method in _CHAT_METHODS:
             span.llm = llm
 
-    def model_named(self, span: WorkflowSpan, details: Mapping[str, Any]) -> None:
-        """Note the name of the model in a request."""
+    def model_asked(self, span: WorkflowSpan, details: Mapping[str, Any], messages: Iterable[ChatMessage]) -> None:
+        """Note the name of the model in a request, and the system prompt."""
         name = details.get("model") or details.get("model_name")
         span.model = name if isinstance(name, str) else None
+        for message in messages:
+            if message.role in ("system", "developer"):
+                span.recording.builder.instructed(message.content, scope=span.scope)
 
     def model_streamed(self, span: WorkflowSpan, response: ChatResponse) -> None:
         """Note a piece of the answer of a model."""

@@ -222,6 +222,14 @@ def question_of(input: object) -> str | None:
     return "\n".join(text for text in texts if text) or None
 
 
+def prompts_in(input: object) -> list[str]:
+    """Return the texts of the system and of the developer in the input of a model."""
+    items = input if isinstance(input, (list, tuple)) else ()
+    return [
+        _message_text(field_of(one, "content")) for one in items if field_of(one, "role") in ("system", "developer")
+    ]
+
+
 def images_of_question(input: object) -> list[str | MLLMImage] | None:
     """Return the texts and images of the same messages as `question_of`; `None` if they have no image."""
     if isinstance(input, str):

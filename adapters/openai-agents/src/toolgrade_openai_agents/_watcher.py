@@ -153,8 +153,10 @@ class RunWatcher:
     def on_llm_start(
         self, context: Any, agent: Any, system_prompt: Any = None, input_items: Any = (), **_more: Any
     ) -> None:
-        """Note the results that the model is shown for the first time, and the trace that has begun."""
+        """Note the system prompt, the results that the model is shown for the first time, and the trace."""
         self._asks_model = True
+        for prompt in (system_prompt, *_messages.prompts_in(input_items)):
+            self.builder.instructed(prompt, scope=self.scope)
         if self.scope is None and not self._has_trace:
             self._has_trace = True
             for name, value in _states.trace_of(None).items():

@@ -218,6 +218,10 @@ class CurrentRun:
 
         _report(prepare)
 
+    def instructed(self, text: str | None) -> None:
+        """Record a system prompt that the model was shown; an equal one counts once."""
+        _report(lambda _: lambda builder, tool: builder.instructed(text, scope=tool))
+
     def model_asked(self, requests: Iterable[Request], *, agent: str | None = None) -> None:
         """Record a model message that requests these calls, in its order; without calls, it is an answer.
 

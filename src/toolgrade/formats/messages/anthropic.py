@@ -31,6 +31,7 @@ from toolgrade.formats.messages.field_readers import (
 from toolgrade.formats.messages.message import (
     Answer,
     Entry,
+    Instructions,
     ModelMessage,
     NeutralMessage,
     append_part,
@@ -61,6 +62,8 @@ def read_messages(entries: Iterable[Entry], notes: Notes, key: str = "content") 
             yield from read_assistant(blocks, path, notes)
         elif role == "user":
             yield from read_user(blocks, path, notes)
+        elif role == "system":
+            yield path, Instructions(read_text([block for _, block in blocks], path, notes) or "")
 
 
 def read_assistant(blocks: Sequence[Entry], path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:

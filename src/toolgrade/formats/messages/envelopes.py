@@ -16,6 +16,7 @@ from toolgrade._internal.message_content import (
     as_object,
     first_of,
     object_of,
+    part_text,
     parts_of,
     text_of,
     text_or_empty,
@@ -24,7 +25,7 @@ from toolgrade.cases import RunStatus
 from toolgrade.formats.messages.detect import Hint, evidence_of, is_adk_session
 from toolgrade.formats.messages.field_readers import Notes, present_keys, read_list, read_object
 from toolgrade.formats.messages.gemini import camel_keys
-from toolgrade.formats.messages.message import Entry, entries_of
+from toolgrade.formats.messages.message import Entry, Instructions, entries_of
 from toolgrade.formats.messages.stream_assembly import assemble_response
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ _TOKENS = {
 _REQUEST_KEYS = ("messages", "input", "contents")
 HISTORY_KEYS: Final = ("automatic_function_calling_history", "automaticFunctionCallingHistory")
 """Keys of what google-genai sent in all for one response: the contents of the request, and the calls that it made."""
+_SYSTEM_KEYS = ("system", "instructions", "systemInstruction", "system_instruction")
+"""Keys of the system prompt: of Anthropic and Bedrock, of OpenAI's Responses API, and of Gemini."""
 _RESPONSE_KEYS = ("choices", "output", "response", "candidates")
 _OTHER_RESPONSE_KEYS = ("message", "promptFeedback")
 """Keys of a response, if their value is an object and it has none of the others."""
@@ -71,14 +74,15 @@ class Envelope:
     """The content of a recorded value.
 
     `entries` are the messages or items in their order, `hints` the formats that the form of the value is evidence for,
-    `tools` the offered tools as they were recorded, `usage` the model and the tokens of each response, and `end` the
-    status and the error of the last response.
+    `tools` the offered tools as they were recorded, `instructions` the system prompt beside the messages, `usage` the
+    model and the tokens of each response, and `end` the status and the error of the last response.
     """
 
     notes: Notes
     entries: list[Entry] = field(default_factory=list)
     hints: list[Hint] = field(default_factory=list)
     tools: list[object] = field(default_factory=list)
+    instructions: list[Instructions] = field(default_factory=list)
     usage: list[tuple[str | None, dict[str, int]]] = field(default_factory=list)
     end: tuple[RunStatus, str | None] = (RunStatus.OK, None)
 
@@ -224,6 +228,9 @@ class Envelope:
         for key in present_keys(fields, ("tools", "functions")):
             tools = read_list(fields[key], f"{path}.{key}", self.notes, "a list of tools")
             self.tools += [tool for tool in tools if tool not in self.tools]
+        for key in present_keys(fields, _SYSTEM_KEYS):
+            parts = parts_of(first_of(object_of(fields[key]), "parts") or fields[key])
+            self.instructions += [Instructions(part_text(part) or "") for part in parts]
 
     def _add_usage(self, fields: Fields) -> None:
         self.usage.append((text_of(first_of(fields, "model", "modelVersion", "modelId")), token_counts(fields)))

@@ -19,8 +19,15 @@ from toolgrade._internal.message_content import Fields, first_of, object_of, par
 from toolgrade.capture import Request
 from toolgrade.formats.messages.content_blocks import ContentBlocks, read_content_blocks
 from toolgrade.formats.messages.content_parts import call_of
-from toolgrade.formats.messages.field_readers import Notes, list_of, output_or_absent, read_id, sum_of
-from toolgrade.formats.messages.message import Answer, Entry, ModelMessage, NeutralMessage, read_user_input
+from toolgrade.formats.messages.field_readers import Notes, list_of, output_or_absent, read_content, read_id, sum_of
+from toolgrade.formats.messages.message import (
+    Answer,
+    Entry,
+    Instructions,
+    ModelMessage,
+    NeutralMessage,
+    read_user_input,
+)
 from toolgrade.formats.messages.openai_responses import read_responses_answer
 
 _CLASS_NAME = re.compile(r"^(AI|Human|Tool|Function|System|Chat)Message(?:Chunk)?$")
@@ -82,6 +89,8 @@ def read_messages(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str,
             yield path, result_of(fields, path, notes)
         elif fields["type"] == "human":
             yield from _read_user(fields, path, notes)
+        elif fields["type"] in ("system", "developer"):
+            yield path, Instructions(read_content(fields, path, notes) or "")
 
 
 def _read_user(fields: Fields, path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:

@@ -33,6 +33,20 @@ class UserInput:
 
 
 @dataclass(slots=True)
+class Instructions:
+    """A system prompt, or a part of one: a message of the system or the developer; empty if it has no text.
+
+    Example:
+        >>> from toolgrade.formats import Instructions, ModelMessage, transcript_of
+        >>> messages = [("$[0]", Instructions("Answer in French.")), ("$[1]", ModelMessage("Bonjour."))]
+        >>> transcript_of(messages).run.instructions
+        'Answer in French.'
+    """
+
+    text: str
+
+
+@dataclass(slots=True)
 class ModelMessage:
     """A message of the model: its texts and calls, in their order.
 
@@ -119,7 +133,7 @@ class ModelUse:
 RUN_BY_PROVIDER: Final = frozenset({ToolCallType.HOSTED, ToolCallType.MCP})
 """Types of the tools that the provider may run itself."""
 
-NeutralMessage: TypeAlias = "UserInput | ModelMessage | Answer | OfferedTools | ModelUse"
+NeutralMessage: TypeAlias = "UserInput | Instructions | ModelMessage | Answer | OfferedTools | ModelUse"
 
 
 def read_user_input(content: object, path: str, notes: Notes) -> UserInput | None:

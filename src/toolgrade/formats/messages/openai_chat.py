@@ -1,9 +1,9 @@
 """Reader of the messages of OpenAI's Chat Completions API.
 
 Roles are `user`, `assistant` (whose `tool_calls` are the calls) and `tool` (whose `tool_call_id` names the call that it
-answers); `system` and `developer` are skipped. The older `function_call` with role `function` is read too, with a
-warning. What cannot be read is an error with its JSON path; what is read only in part is a warning. No call is ever
-left out.
+answers); `system` and `developer` have the system prompt. The older `function_call` with role `function` is read too,
+with a warning. What cannot be read is an error with its JSON path; what is read only in part is a warning. No call is
+ever left out.
 
 Source: OpenAI API reference, "Create chat completion", `messages`, and "The chat completion object".
 """
@@ -30,7 +30,14 @@ from toolgrade.formats.messages.field_readers import (
     read_object,
     read_role,
 )
-from toolgrade.formats.messages.message import Answer, Entry, ModelMessage, NeutralMessage, read_user_input
+from toolgrade.formats.messages.message import (
+    Answer,
+    Entry,
+    Instructions,
+    ModelMessage,
+    NeutralMessage,
+    read_user_input,
+)
 from toolgrade.matching.json_compare import ABSENT
 
 _CUSTOM: Final = ToolCallType.CUSTOM  # Python 3.11 takes long to look up a member of an enumeration
@@ -60,6 +67,8 @@ def read_messages(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str,
                 yield path, user
         elif role in ("tool", "function"):
             yield path, _read_answer(fields, path, notes)
+        else:
+            yield path, Instructions(read_content(fields, path, notes) or "")
     notes.problems[before:before] = misfits.problems
 
 

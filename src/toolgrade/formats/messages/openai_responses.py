@@ -38,6 +38,7 @@ from toolgrade.formats.messages.field_readers import (
 from toolgrade.formats.messages.message import (
     Answer,
     Entry,
+    Instructions,
     ModelMessage,
     NeutralMessage,
     OfferedTools,
@@ -166,7 +167,7 @@ def read_items(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str, Ne
             parts.append(replace(message, reasoning=reasoning))
             if message.type is ToolCallType.HOSTED:
                 provider_calls.add(message.id)
-        elif isinstance(message, OfferedTools):
+        elif isinstance(message, (OfferedTools, Instructions)):
             yield path, message
         elif message is not None:
             if parts:
@@ -219,7 +220,9 @@ def _read_message(fields: Fields, path: str, notes: Notes) -> str | NeutralMessa
     role = read_role(fields, _ROLES, path, notes)
     if role == "assistant":
         return read_content(fields, path, notes) or ""
-    return read_user_input(fields.get("content"), path, notes) if role == "user" else None
+    if role == "user":
+        return read_user_input(fields.get("content"), path, notes)
+    return None if role is None else Instructions(read_content(fields, path, notes) or "")
 
 
 def _tools_of(fields: Fields, path: str, notes: Notes) -> list[ToolSpec]:

@@ -86,9 +86,9 @@ def read(
     else:
         name = format
         entries = entries_in_format(name, entries, notes)
-    tools = OfferedTools(*offered_tools(name, envelope.tools))
+    known: list[NeutralMessage] = [OfferedTools(*offered_tools(name, envelope.tools)), *envelope.instructions]
     uses = [ModelUse(model, usage) for model, usage in envelope.usage]
-    messages = chain([(path, tools)], _READERS[name](entries, notes), [(path, use) for use in uses])
+    messages = chain([(path, one) for one in known], _READERS[name](entries, notes), [(path, use) for use in uses])
     transcript = read_transcript(messages, path, notes, format=name, handoff_names=handoff_names, end=envelope.end)
     notes.raise_problems()
     return transcript

@@ -17,12 +17,13 @@ from toolgrade._internal.model import drop_none
 from toolgrade.calls import ToolCallType, ToolSpec, read_tool_spec
 from toolgrade.capture import Request
 from toolgrade.capture.records import json_value
-from toolgrade.cases import ConversationalTestCase, Handoff, MLLMImage, Run, RunStatus, Turn
+from toolgrade.cases import ConversationalTestCase, Handoff, MLLMImage, Run, RunStatus, Turn, joined_instructions
 from toolgrade.errors import InvalidDataError, Problem
 from toolgrade.formats.messages.field_readers import Notes
 from toolgrade.formats.messages.message import (
     RUN_BY_PROVIDER,
     Answer,
+    Instructions,
     ModelMessage,
     ModelUse,
     NeutralMessage,
@@ -56,6 +57,7 @@ _FUNCTION: Final = ToolCallType.FUNCTION  # Python 3.11 takes long to look up a 
 
 _TEXT_FIELDS: Final[Mapping[type, tuple[str, ...]]] = {
     UserInput: ("text",),
+    Instructions: ("text",),
     ModelMessage: ("agent", "model"),
     Answer: ("call_id", "name", "error"),
     Request: ("name", "id", "server", "error", "failure", "replaces", "caller", "source"),
@@ -139,8 +141,8 @@ class Transcript:
                 turns.append(Turn(role="user", content=exchange.input or ""))
             if exchange.has_agent:
                 turns.append(Turn(role="assistant", content=exchange.last_text, tools_called=run.tools_called))
-        metadata = {"warnings": warnings} if warnings else None
-        fields = {"turns": turns, "available_tools": self.run.available_tools or None, "metadata": metadata}
+        fields: dict[str, Any] = {"turns": turns, "available_tools": self.run.available_tools or None}
+        fields |= {"instructions": self.run.instructions, "metadata": {"warnings": warnings} if warnings else None}
         return ConversationalTestCase(**drop_none(fields))
 
     def _turn(self, exchange: _Exchange, *, is_last: bool) -> Run:
@@ -152,6 +154,7 @@ class Transcript:
             "calls": [self.run.calls[index] for index in indices],
             "handoffs": self._handoffs_of(indices) or None,
             "available_tools": self.run.available_tools,
+            "instructions": self.run.instructions,
             "warnings": self.run.warnings or None,
         }
         # Only the last turn ends as the run.
@@ -179,7 +182,7 @@ def transcript_of(
     handoff_names: Collection[str] = (),
     end: End = (RunStatus.OK, None),
 ) -> Transcript:
-    """Return the transcript of messages in a form of your own, read into `UserInput`, `ModelMessage` and `Answer`.
+    """Return the transcript of messages of your own, read into `UserInput`, `Instructions`, `ModelMessage`, `Answer`.
 
     An answer belongs to a call before it that has none: of its id; else to one without an id; or to any, if it has no
     id itself. Names decide among several, then calls since the last answers come first, in their order. What cannot be
@@ -260,13 +263,15 @@ def _read(
             transcription.add_answer(message, place)
         elif isinstance(message, UserInput):
             transcription.add_user_input(message)
+        elif isinstance(message, Instructions):
+            transcription.instructions.append(message.text)
         elif isinstance(message, OfferedTools):
             transcription.offer_tools(message)
         elif isinstance(message, ModelUse):
             transcription.add_use(message.model, message.usage)
             transcription.set_end(message.end)
         else:  # a caller may pass anything
-            text = f"expected a UserInput, a ModelMessage or an Answer, got {short_repr(message)}"
+            text = f"expected a UserInput, Instructions, a ModelMessage or an Answer, got {short_repr(message)}"
             raise InvalidDataError(f"{place}: {text}", [Problem(place, text)])
     transcription.flush_answers()
     if not notes.problems and not any(exchange.has_agent for exchange in transcription.exchanges):
@@ -282,6 +287,7 @@ class _Transcription:
         self.exchanges: list[_Exchange] = []
         self.calls: list[RecordedCall] = []
         """All calls but those that another one replaced."""
+        self.instructions: list[str] = []
         self._handoff_names = handoff_names
         self._top = Scope()
         self._open = OpenCalls()
@@ -515,6 +521,7 @@ class _Transcription:
         fields: dict[str, Any] = self._texts(has_turns=has_turns) | {
             "calls": builder.calls_in(self._top),
             "handoffs": [_handoff_of(call) for call in outer if call.is_handoff],
+            "instructions": joined_instructions(self.instructions),
             "available_tools": list(self._tools.values()),
             "error": end[1] or self._missing_beginning(status),
             "models": list(self._models),

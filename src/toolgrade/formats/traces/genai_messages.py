@@ -16,7 +16,7 @@ from functools import partial
 from operator import ge
 from typing import Any
 
-from toolgrade._internal.message_content import Fields, as_object, first_of, object_of
+from toolgrade._internal.message_content import Fields, as_object, first_of, object_of, parts_of
 from toolgrade.capture import Request
 from toolgrade.formats.messages.content_parts import cut_off
 from toolgrade.formats.messages.field_readers import decoded
@@ -51,6 +51,7 @@ _EVENT_KEYS: dict[Speaker, tuple[str, ...]] = {
     "user": ("gen_ai.input.messages", "gen_ai.prompt"),
     "model": ("gen_ai.output.messages", "gen_ai.completion"),
 }
+_SYSTEM = "gen_ai.system_instructions"
 _MESSAGE_EVENTS = frozenset(f"gen_ai.{role}.message" for role in ("system", "user", "assistant", "tool"))
 _CONVERSATIONS = names_of(CONVERSATION)
 _SAYS_MORE = re.compile(
@@ -66,6 +67,10 @@ _TEXT = re.compile(r"(?:message\.)?contents?\.\d+")
 
 def read_messages(span: Span) -> None:
     """Set the messages that went into a model, an agent or a chain, and those that came out."""
+    for fields in (span.attributes, *(event.fields for event in span.events)):
+        value = fields.get(_SYSTEM)
+        for part in () if is_hidden(value) else parts_of(decoded(value)):
+            span.instructions += messages_in({"role": "system", "content": [part]}, span.place_of(_SYSTEM), "system")
     key = first_key(span.attributes, *_CONVERSATIONS)
     conversation = [] if key is None else _messages_at(span, key, "user")
     if span.kind != "model" and key is not None:  # a whole conversation counts as output

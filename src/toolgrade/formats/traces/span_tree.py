@@ -121,6 +121,7 @@ class Span:
         exporter, record: The tracer that exported the span in a form of its own, and that form; empty for others.
         session: Id of the conversation.
         agent: Of an agent span, its name; of any other, the agent that the span names.
+        instructions: The system prompt of a model, or an agent, that stands beside the messages.
         prompt: Messages that a model, or an agent, received.
         reply: Messages that it answered; `None` where they were not captured.
         offered: Definitions of the tools that a model, or an agent, could choose from.
@@ -154,6 +155,7 @@ class Span:
     record: Mapping[str, Any] = field(default_factory=dict[str, Any])
     session: str | None = None
     agent: str | None = None
+    instructions: list[TraceMessage] = field(default_factory=list)
     prompt: list[TraceMessage] = field(default_factory=list)
     reply: list[TraceMessage] | None = None
     offered: list[Any] = field(default_factory=list)

@@ -231,6 +231,10 @@ def _build_run(trace: _Trace, handoff_names: frozenset[str], notes: Notes) -> Ru
     _record_batches(trace.ledger, builder, _record_offered_tools(trace, builder))
     for warning in notes.warnings:
         builder.warn(warning)
+    for span in trace.tree.of_kind("model", "agent"):
+        messages = () if span.scope else [*span.instructions, *span.prompt, *span.reply_messages]
+        for text in texts_of(messages, "system"):
+            builder.instructed(text)
     _record_input(trace, builder)
     builder.labelled(metadata={"span_id": trace.tree.roots[0].id})
     for span in trace.tree.spans:

@@ -122,6 +122,7 @@ def _attributes_of(data: Fields) -> Attributes:
     usage = token_counts(as_object(data.get("usage")) or object_of(response.get("usage")), _USAGE)
     return {
         "gen_ai.input.messages": data.get("input"),
+        "gen_ai.system_instructions": response.get("instructions"),
         "gen_ai.output.messages": first_of({**data, **response}, "output"),
         "gen_ai.tool.definitions": first_of(data, "tools") or response.get("tools"),
         "gen_ai.response.model": first_text(data.get("model"), response.get("model")),
