@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from io import StringIO
+from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pages import comparison
-from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, compare, evaluate
+from toolgrade import LLMTestCase, TaskSuccessMetric, ToolCall, ToolCorrectnessMetric, compare, evaluate
 from toolgrade.report.html import render_html
+from toolgrade.report.junit import render_junit
 from toolgrade.report.markdown import render_markdown
 from toolgrade.report.terminal.console import make_console
+from toolgrade.report.terminal.results import print_report
 from toolgrade.report.terminal.tables import print_comparison
-from toolgrade.report.text.phrases import comparison_cells, p_text
+from toolgrade.report.text.phrases import comparison_cells, effect_hints, p_text
 
 
 @pytest.mark.parametrize(
@@ -72,3 +75,30 @@ def test_a_significant_change_is_shown_everywhere() -> None:
     assert "< 0.001" in capture.get()
     assert "< 0.001" in render_markdown(after, title="B", baseline=changes)
     assert "&lt; 0.001" in render_html(after, title="B", baseline=changes)
+
+
+def test_tools_of_unknown_effect_are_listed_once() -> None:
+    """With the calls of all cases, each once although two metrics report it; in every view, with what to type."""
+    metrics = [TaskSuccessMetric(), ToolCorrectnessMetric(only="write", guess_effects=True)]
+    names = ["frob & co", "get_user", "frob & co", "jiggle"]
+    calls = [ToolCall(name=name) for name in names]
+    report = evaluate(
+        [LLMTestCase(tools_called=calls[start:], expected_tools=[calls[1]]) for start in (0, 1)],
+        metrics,
+        show_progress=False,
+    )
+    (text,) = effect_hints(report)
+    console = make_console(StringIO())
+    with console.capture() as capture:
+        print_report(report, title="", console=console)
+    properties = ET.fromstring(render_junit(report, title="")).iter("property")  # noqa: S314 - own output
+
+    assert text == (
+        "effect unknown: 'frob & co' (3 calls), 'jiggle' (2 calls); they were not scored: declare them with "
+        "effects={'frob & co': 'write'}, --effect 'frob & co=write', or in available_tools"
+    )
+    assert " ".join(capture.get().split()).count(text) == 1
+    assert render_markdown(report, title="").count(f"> `{text}`") == 1
+    assert render_html(report).replace("&#39;", "'").count(text.replace("&", "&amp;")) == 1
+    assert [one.get("value") for one in properties if one.get("name") == "hint"] == [text]
+    assert effect_hints(evaluate([LLMTestCase(tools_called=calls[1:2], expected_tools=[])], metrics)) == []

@@ -150,6 +150,7 @@ class CallFilter:
     ) -> ComparedCalls:
         """Return the calls that did something, with the effect of each tool and findings for unknown effects."""
         calls = self.without_failed(expected, called)
+        effects = effects.among(expected, called)
         by_name = effects.by_name(expected, called)
         unknown = {index: call for index, call in calls.called.items() if by_name[call.name] is None}
         detail = ", it is unknown whether it changes something"
@@ -179,6 +180,7 @@ class CallFilter:
         patterns = plan_patterns(expected)
         tools = {call.name for call in called} | effects.tool_names
         accepted = [ToolCall(name=name) for name in _accepted_names(patterns, tools)]
+        effects = effects.among(accepted, called)
         return self.by_effect(accepted, called, effects), partial(_pattern_effect, effects, tools)
 
     def without_failed(self, expected: Sequence[ToolCall], called: Sequence[ToolCall]) -> ComparedCalls:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, pairwise
+from functools import lru_cache
+from itertools import chain, islice, pairwise, takewhile
 from typing import Final, NamedTuple
 
 from toolgrade._internal.json import short_repr
-from toolgrade._internal.text import join_first, plural, printable
+from toolgrade._internal.text import join_first, plural, printable, shared_length
 from toolgrade._internal.tool_names import first_match
 from toolgrade.calls import ToolCall, ToolEffect, ToolSpec
 from toolgrade.errors import ConfigurationError
@@ -41,17 +42,23 @@ class ToolEffects(NamedTuple):
 
     The first of these decides: the exact name among the declared effects; the first declared pattern that matches; the
     tools of the metric; those of the case; the guess, if it is on. Tools of one list that share a name and contradict
-    each other decide nothing.
+    each other decide nothing. A guess does not look at the prefix.
     """
 
     declared: Mapping[str, ToolEffect]
     tools: Sequence[Sequence[ToolSpec]] = ()
     guess: bool = False
+    prefix: str = ""
+
+    def among(self, *calls: Iterable[ToolCall]) -> ToolEffects:
+        """Return the same effects with the prefix that these calls and the available tools share."""
+        names = {call.name for call in chain.from_iterable(calls)} if self.guess else set[str]()
+        return self._replace(prefix=shared_prefix(frozenset(names | self.tool_names))) if names else self
 
     def of(self, name: str) -> ToolEffect | None:
         """Return the effect of a tool; `None` if it is unknown."""
         effect = self._declared_effect(name)
-        return guess_effect(name) if effect is None and self.guess else effect
+        return self._guess(name) if effect is None and self.guess else effect
 
     def of_any(self, names: Iterable[str]) -> ToolEffect:
         """Return the effect of a call of one of these tools: a read only if there are any and all of them read."""
@@ -61,6 +68,9 @@ class ToolEffects(NamedTuple):
     def tool_names(self) -> set[str]:
         """The names of the available tools."""
         return {spec.name for spec in chain.from_iterable(self.tools)}
+
+    def _guess(self, name: str) -> ToolEffect | None:
+        return guess_effect(name.removeprefix(self.prefix))
 
     def _declared_effect(self, name: str) -> ToolEffect | None:
         pattern = name if name in self.declared else first_match(name, self.declared)
@@ -94,7 +104,7 @@ class ToolEffects(NamedTuple):
         guesses: dict[ToolEffect | None, list[str]] = defaultdict(list)
         for name in names:
             if self._declared_effect(name) is None:
-                guesses[guess_effect(name)].append(name)
+                guesses[self._guess(name)].append(name)
         groups = [f"{effect.value}: {list_names(guesses[effect])}" for effect in ToolEffect if guesses[effect]]
         return [f"effects guessed from the names of tools: {'; '.join(groups)}"] if groups else []
 
@@ -110,11 +120,11 @@ def _words(text: str) -> frozenset[str]:
 
 _READS: Final = _words(
     """
-    get fetch retrieve read list find search query lookup look browse view show display see peek describe preview
+    get fetch retrieve read list find search query lookup look browse view review show display see peek describe preview
     inspect examine check verify validate locate discover enumerate poll ask
     is are has have does can exists who what when where which how
     think reason reflect analyze analyse summarize summarise explain compare calculate calc compute count sum average
-    estimate predict forecast evaluate measure convert translate parse extract detect identify classify recommend
+    estimate predict forecast measure convert translate parse extract detect identify classify recommend
     suggest match rank filter round infer simulate
     """
 )
@@ -153,18 +163,28 @@ _COMMANDS: Final = {
 _NOUNS: Final = _words(
     """
     alert award bid bill block book change charge checkout claim comment copy credit debit deposit display dispatch
-    email exchange fix flag forecast fuel fund head invoice issue label like link list lock log mail mark match
-    measure message offer order patch pin place post query rate record refund release rent report reset return reward
-    schedule set share ship sort star start stop store swap switch tag tail text top trade transfer upgrade view vote
+    email exchange filter fix flag forecast fuel fund head invoice issue label like link list lock log mail match
+    measure message offer order patch pin place poll post query rate record refund release rent report reset return
+    review reward schedule set share ship sort star start stop store swap switch tag tail text top trade transfer
+    upgrade view vote
     """
 )
-"""Verbs that are also nouns; not a verb after the first word: `data_set`."""
+"""Verbs that are also nouns; not a verb at the end of a name: `data_set`."""
+
+_LOOK_UPS: Final = _words("list query view filter forecast")
+"""Nouns among them that read after a prefix: `acme_list_orders`."""
+
+_GETTERS: Final = _words("get fetch retrieve find")
+"""Verbs that are never a part of a noun phrase, as in `set_search_mode`."""
+
+_LINKS: Final = _words("to by for from in on of with who that which")
+"""Words after which a name says of what: `list_orders_to_cancel` lists."""
 
 _THINGS: Final = _words(
     """
     alert award bid bill book charge claim close comment credit debit deposit email exchange fund invoice issue label
-    link log mail message offer order patch post rate record refund release rent report schedule share ship store tag
-    text trade transfer vote
+    link log mail message offer order patch place post rate record refund release rent report schedule share ship store
+    tag text trade transfer vote
     """
 )
 """Verbs that are also things with a state: `order_status` orders nothing."""
@@ -184,6 +204,23 @@ _MODIFIERS: Final = _words(
     """
 )
 """Words before the verb that do not name the action."""
+
+_UNCLEAR: Final = _words(
+    """
+    run rerun execute exec eval evaluate perform process handle manage operate call invoke request require begin end
+    open load reload refresh render rerender print echo draw paint plot design compile build rebuild generate
+    regenerate compose draft type click tap hover drag scroll zoom pan rotate resize crop trim flip shuffle center hide
+    unhide reveal expand collapse select choose pick navigate go goto visit jump focus push commit fork rebase stash
+    flush populate broadcast stream emit produce consume feed train test tune debug clean cleanse empty prune compact
+    dedupe deduplicate expire evict invalidate optimize optimise index reindex promote demote elevate allocate
+    distribute rearrange arrange organize organise sort group ungroup combine concat concatenate mix prepare force
+    commence conclude exit quit hand pass take give bring play replay watch track trace crawl scrape download export
+    backup dump encrypt decrypt encode decode zip unzip pack unpack wrap unwrap mount unmount bind unbind map use fly
+    park eat cook login logout authenticate sanitize sanitise normalize normalise format translate transition triage
+    propose nominate negotiate on off up down
+    """
+)
+"""Words of unclear effect: `execute_query_plan`, `air_filter_on`."""
 
 _CONJUNCTIONS: Final = frozenset({"and", "or", "then"})
 
@@ -205,20 +242,46 @@ _PEOPLE: Final = _words(
 _PREFIXES: Final = ("re", "un")
 """Prefixes that do not change a verb's effect: `book`, `rebook`."""
 
+_PREFIX_WORDS: Final = 2
+"""Words without an effect that are skipped before a verb that is also a noun: `my_shop_book_room`."""
+
 _BOUNDARY: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 """Word boundaries in camelCase."""
 _WORD: Final = re.compile(r"[^\W\d_]+")
+_START: Final = re.compile(rf"(?<=[^\W_])[\W_]+|{_BOUNDARY.pattern}")
+"""Starts of words after the first one."""
+_MOST_STARTS: Final = 5
+"""Words that a prefix is looked for in: `mcp__my_shop__`."""
+_LONGEST: Final = 200
+"""Characters after it that are looked at."""
+
+
+@lru_cache(maxsize=256)
+def shared_prefix(names: frozenset[str]) -> str:
+    """Return what all names begin with, if it is no part of what the tools do; else an empty text.
+
+    `send_grid_` is such a prefix, and the `get_` of `get_user` and `get_order` is not: what follows must begin with two
+    verbs that read, one of them such as `get`, and one that writes.
+    """
+    first = min(names, default="")
+    shared = shared_length(first, max(names, default=""))
+    starts = [match.end() for match in islice(_START.finditer(first), _MOST_STARTS)]
+    for start in reversed([start for start in starts if start <= shared]):
+        rests = (_action(name[start : start + _LONGEST]) for name in names)
+        verbs = {words[0]: _verb_effect(words[0]) for words in rests if words}
+        reads = {verb for verb, effect in verbs.items() if effect is ToolEffect.READ}
+        if len(reads) > 1 and reads & _GETTERS and ToolEffect.WRITE in verbs.values():
+            return first[:start]
+    return ""
 
 
 def guess_effect(name: str) -> ToolEffect | None:
     """Return the effect that the verb of a tool's name suggests; `None` if it has no verb, or none that is clear.
 
     The name is in snake_case, kebab-case or camelCase, with or without the name of a server (`shop__get_order`,
-    `shop.get_order`).
+    `shop.get_order`, `shop_get_order`).
     """
-    words = split_name(name)
-    while len(words) > 1 and words[0] in _MODIFIERS:
-        words = words[1:]
+    words = _action(name)
     if any(word in _CONJUNCTIONS and _verb_effect(verb) is ToolEffect.WRITE for word, verb in pairwise(words)):
         return ToolEffect.WRITE
     return _main_effect(words) if words else None
@@ -226,7 +289,27 @@ def guess_effect(name: str) -> ToolEffect | None:
 
 def is_hand_over(name: str) -> bool:
     """Return whether a tool's name suggests that it hands the conversation over to another agent or person."""
-    return _hands_over(split_name(name))
+    words = _action(name)
+    return _hands_over(words) or _hands_over_after_prefix(words)
+
+
+def _hands_over_after_prefix(words: list[str]) -> bool:
+    """Return whether words without an effect stand before a hand-over to a human: `ticket_transfer_to_team` is none."""
+    rest = words[_verb_place(words) :]
+    return _hands_over(rest) and not {"human", "humans"}.isdisjoint(rest)
+
+
+def _action(name: str) -> list[str]:
+    """Return the words of a name without modifiers at its start."""
+    words = split_name(name)
+    last = len(words) - 1
+    return words[next((place for place in range(last) if words[place] not in _MODIFIERS), last) :]
+
+
+def _verb_place(words: list[str]) -> int:
+    """Return the position of the first word with an effect; 0 if it is not near the start."""
+    places = (place for place, word in enumerate(words[: _PREFIX_WORDS + 1]) if _verb_effect(word))
+    return next(places, 0)
 
 
 def _hands_over(words: list[str]) -> bool:
@@ -250,8 +333,29 @@ def _main_effect(words: list[str]) -> ToolEffect | None:
     if _hands_over(words):
         return ToolEffect.READ
     if effect is None:
-        return _first_effect(others)  # `ticket_get_owner`, `orders_cancel`
+        return _effect_after_prefix(words)
+    if effect is ToolEffect.READ and first in _NOUNS:  # `list_create`
+        return _first_effect([*takewhile(lambda word: word not in _LINKS, others)], ToolEffect.WRITE) or effect
     return _effect_on_thing(others, effect) if first in _THINGS else effect
+
+
+def _effect_after_prefix(words: list[str]) -> ToolEffect | None:
+    """Return the effect of a name whose first word has none: the name of a server, or the thing that is acted on."""
+    effect = _first_effect(words[1:])  # `ticket_get_owner`, `orders_cancel`
+    place = _verb_place(words)
+    verb, *others = words[place:]
+    if not place or not others or verb not in _NOUNS or effect is ToolEffect.WRITE:
+        return effect
+    if effect is ToolEffect.READ:  # `feature_flag_get`, but `acme_set_search_mode`
+        is_thing = verb in _THINGS or others[0] in _GETTERS or _first_effect(others[-1:])
+        return effect if is_thing else _verb_effect(verb)
+    if not _UNCLEAR.isdisjoint(words[:place]):
+        return None
+    if _verb_effect(verb) is ToolEffect.WRITE:  # `acme_book_flight`
+        is_unclear = _hands_over(words[place:]) and not _hands_over_after_prefix(words)
+        return None if is_unclear else _main_effect(words[place:])
+    is_unclear = any(word in _UNCLEAR or _verb_effect(word) is ToolEffect.WRITE for word in others)
+    return None if is_unclear or verb not in _LOOK_UPS else ToolEffect.READ  # not `wish_list_share`
 
 
 def _effect_on_thing(others: list[str], effect: ToolEffect) -> ToolEffect | None:
@@ -261,10 +365,12 @@ def _effect_on_thing(others: list[str], effect: ToolEffect) -> ToolEffect | None
     return _first_effect([others[0], others[-1]]) or effect  # `order_cancel`, `message_read`
 
 
-def _first_effect(words: list[str]) -> ToolEffect | None:
-    """Return the effect of the first word that is clearly a verb."""
-    effects = (_verb_effect(word) for word in words if word not in _NOUNS)
-    return next(filter(None, effects), None)
+def _first_effect(words: Sequence[str], only: ToolEffect | None = None) -> ToolEffect | None:
+    """Return the effect of the first word that is clearly a verb, or a verb of `only` this effect."""
+    pairs = zip(words, [*words[1:], ""], strict=False)
+    verbs = (word for word, after in pairs if word not in _NOUNS and after not in _PARTICLES.get(word, ()))
+    effects = map(_verb_effect, verbs)
+    return next((effect for effect in effects if effect is not None and only in (None, effect)), None)
 
 
 def _verb_effect(word: str) -> ToolEffect | None:

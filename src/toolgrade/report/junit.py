@@ -20,6 +20,8 @@ from toolgrade.report.terminal.results import result_text
 from toolgrade.report.text.first_problem import case_problem
 from toolgrade.report.text.phrases import (
     WORD_TEXTS,
+    agreement_lines,
+    effect_hints,
     flaky_text,
     interval_text,
     is_bad,
@@ -117,10 +119,13 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
     for name, value in report.about.items():
         if isinstance(value, (str, int, float)):
             yield f"about.{one_line(name, _MAX_NAME)}", one_line(str(value))
+    yield from (("hint", text) for text in effect_hints(report))
     names = report.agents
     parts = {f"{name}: ": report.of_agent(name) for name in names} if len(names) > 1 else {"": report}
     for prefix, part in parts.items():
         trials = part.trial_summaries
+        for line in agreement_lines(part)[:1]:
+            yield f"{one_line(prefix, _MAX_NAME)}agreement", line
         for place, summary in enumerate(part.summaries):
             metric = one_line(f"{prefix}{summary.metric}", _MAX_NAME)
             for name, value in _figures(summary, trials[place] if trials else None):

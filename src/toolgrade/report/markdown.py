@@ -97,7 +97,7 @@ def render_markdown(
     page.add(f"{_SIGNS[word]} **{word.capitalize()}**: {counts}")
     if not verdict.passed:
         page.add(code(verdict.sentence))
-    for hint in phrases.threshold_hints(report):
+    for hint in phrases.hints(report):
         page.add(f"> {code(hint)}")
     if report.interrupted:
         page.add(f"> **{phrases.INTERRUPTED}**")
@@ -110,6 +110,8 @@ def render_markdown(
         _add_agents(page, agents)
     _add_judging(page, report.summaries)
     _add_trials(page, report.trial_summaries)
+    for line in phrases.agreement_lines(report):
+        page.add(code(line))
     if baseline is not None:
         _add_comparison(page, redact(baseline, redactor))
     bad, rest = list[Entry](), list[Entry]()

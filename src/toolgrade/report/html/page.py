@@ -108,7 +108,8 @@ def render_html(
         **links,
         report=report,
         agents=agent_table(report),
-        hints=phrases.threshold_hints(report),
+        hints=phrases.hints(report),
+        agreement=phrases.agreement_lines(report),
         segments=segments(report),
         metrics=[
             (summary, histogram([case.results[place] for case in report.cases]))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from shlex import quote
 from typing import Any, Literal, TypeAlias
 
-from toolgrade._internal.text import hundredths_text, number_text, percent, plural, printable, shorten
+from toolgrade._internal.text import hundredths_text, join_first, number_text, percent, plural, printable, shorten
 from toolgrade.cases import ConversationalTestCase
 from toolgrade.report.comparison import Comparison, MetricComparison
 from toolgrade.report.report import CaseResult, Flaky, MetricSummary, Report, TrialSummary
@@ -19,6 +20,8 @@ TOTALS_ONLY = "The results of single cases are not in this report; read them whe
 INTERVALS = "In parentheses: 95 % intervals."
 PASS_AT_K_LEGEND = "pass@k: at least one of k trials passes. pass^k: all k do. goldens: those with k scored trials."  # noqa: S105 - not a password
 
+AGREEMENT_LIMITS = "Runs without writes agree, and so do runs of a task that all fail alike."
+
 USER_MODEL = "user_model"
 """Key in the metadata of a conversation: what the model of its simulated user used, with its cost."""
 
@@ -30,6 +33,8 @@ _LEAST_P = 0.001
 _DECIMALS, _MOST_DECIMALS = 2, 17
 """Decimals of a mean, and those with which any two numbers up to 1 differ."""
 _LONGEST_NAME = 60
+_MOST_LEAST = 10
+_MOST_TOOLS = 10
 _LONGEST_LINE = 300
 
 
@@ -44,16 +49,38 @@ def cases_text(report: Report) -> str:
     return f"{plural(report.case_count, 'case')}{f' of {agents} agents' if agents > 1 else ''}"
 
 
-def threshold_hints(report: Report) -> list[str]:
+def hints(report: Report) -> list[str]:
+    """Return what to change in the options: thresholds, and effects to declare; empty if nothing."""
+    return [*_threshold_hints(report), *effect_hints(report)]
+
+
+def effect_hints(report: Report) -> list[str]:
+    """Return the tools of unknown effect with their calls, and how to declare them, in one text; empty without any."""
+    unknown = {
+        (case.index, one.called, one.turn, one.tool)  # several metrics report the same call
+        for case, result in entries_of(report)
+        for one in result.findings
+        if one.kind == "unknown_effect"
+    }
+    tools = Counter(sorted(one_line(tool, _LONGEST_NAME) for *_, tool in unknown)).most_common()
+    if not tools:
+        return []
+    names = join_first([f"{tool!r} ({plural(calls, 'call')})" for tool, calls in tools], _MOST_TOOLS, count_rest=True)
+    first = tools[0][0]
+    ways = f"effects={{{first!r}: 'write'}}, --effect {quote(f'{first}=write')}, or in available_tools"
+    return [f"effect unknown: {names}; they were not scored: declare them with {ways}"]
+
+
+def _threshold_hints(report: Report) -> list[str]:
     """Return which metrics passed cases with wrong calls, since a gate usually needs a threshold of 1."""
-    hints: list[str] = []
+    texts: list[str] = []
     for metric in report.metrics:
         passed = [one for _, one in entries_of(report) if one.metric == metric and one.passed and (one.score or 0) < 1]
         findings = sum(len(result.findings) for result in passed)
         if findings:
             words = f"{plural(len(passed), 'case')} at {passed[0].threshold:g} with {plural(findings, 'finding')}"
-            hints.append(f"{one_line(metric, _LONGEST_NAME)} passed {words}: a gate usually needs a threshold of 1")
-    return hints
+            texts.append(f"{one_line(metric, _LONGEST_NAME)} passed {words}: a gate usually needs a threshold of 1")
+    return texts
 
 
 def number_or_dash(value: object, text: Callable[[Any], str] = number_text) -> str:
@@ -201,6 +228,25 @@ def pass_at_k_rows(summary: TrialSummary) -> Iterator[tuple[str, str, str, str]]
 def flaky_text(flaky: Flaky) -> str:
     """Return a golden with how many of its trials passed: `refund (3 of 5 passed)`."""
     return f"{one_line(flaky.name, _LONGEST_NAME)} ({flaky.passed} of {flaky.scored} passed)"
+
+
+def agreement_lines(report: Report) -> list[str]:
+    """Return how far the runs of one golden or question agree, which agree least, and what it does not say, by line.
+
+    Empty without several runs of one.
+    """
+    agreement = report.agreement
+    if agreement is None:
+        return []
+    figures = {"writes": agreement.writes, "answers": agreement.answers}
+    words = ", ".join(f"{name} {hundredths_text(value)}" for name, value in figures.items() if value is not None)
+    of = plural(agreement.groups, "question" if report.trials is None else "golden")
+    least = [f"{one_line(label, _LONGEST_NAME)} {number_text(writes)}" for label, writes in agreement.least]
+    return [
+        f"Agreement of runs: {words or 'not known'} (mean over {of} with several runs).",
+        *([f"Writes that agree least: {join_first(least, _MOST_LEAST, count_rest=True)}."] if least else []),
+        AGREEMENT_LIMITS,
+    ]
 
 
 Word: TypeAlias = Literal["agent_error", "failed", "not_measured", "skipped", "passed"]
