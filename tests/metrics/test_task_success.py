@@ -27,6 +27,7 @@ from toolgrade import (
 )
 from toolgrade.expect import AnyOf, Approx, Contains, ContainsAll, Expect, Forbid, IgnoreCase, OneOf, Plan, Regex
 from toolgrade.failed_calls import ErrorTexts
+from toolgrade.redact import REDACTED
 from toolgrade.stats import auc
 
 EFFECTS = {"look": "read", "find": "read", "*": "write"}
@@ -94,8 +95,8 @@ CALLS = {"expected_tools": [expected("book", day=1)], "tools_called": [called("b
         ),
         pytest.param({**CALLS, "ended": False}, 1, {"effects": 1, "arguments": 1}, id="an end that nobody expects"),
         pytest.param(
-            {**CALLS, "expected_output": "It costs 12 EUR", "actual_output": "12 EUR."},
-            0.75, {"effects": 1, "arguments": 1, "answer": 0.5}, id="half of the words",
+            {**CALLS, "expected_output": "It costs Ann 12 EUR", "actual_output": "12 EUR."},
+            0.75, {"effects": 1, "arguments": 1, "answer": 0.5}, id="half of the values",
         ),
         pytest.param(
             {"expected_tools": [expected("book", 1), expected("pay", 2)],
@@ -376,7 +377,9 @@ def test_required_texts_of_a_case_that_has_only_its_answer() -> None:
 @pytest.mark.parametrize(
     ("expected_output", "answer", "credit"),
     [
-        ("The total is 12.50 EUR", "Total: 12.5 eur", 3 / 5),
+        ("The total is 12.50 EUR", "Total: 12.5 eur", 1),
+        ("The total is 12.50 EUR", "The total is 12.51 EUR", 0),
+        ("the aisle seat", "the window seat", 2 / 3),
         ("Paris", "PARIS!", 1),
         ("", "anything", 1),
         ("!?", "what!?", 1),
@@ -398,12 +401,38 @@ def test_required_texts_of_a_case_that_has_only_its_answer() -> None:
     ],
 )
 def test_answers(expected_output: Any, answer: str, credit: float) -> None:
-    """A text gives the share of its words; matchers look for texts and numbers in the answer."""
+    """A text gives the share of its values, or words; matchers look for texts and numbers in the answer."""
     result = measured(expected_output=expected_output, actual_output=answer)
 
     assert result.parts["answer"] == pytest.approx(credit)
     assert result.score == pytest.approx((1 + credit) / 2)
     assert kinds(result) == ([] if credit == 1 else ["wrong_answer"])
+
+
+def test_the_reason_names_what_the_answer_lacks() -> None:
+    """The first five values, as the expected text spells them; none of a secret."""
+    few = measured(expected_output="Zoë Smith, pay 1,060 Euro on May 3", actual_output="Ann Smith on 3 May")
+    many = measured(expected_output=f"It is {' or '.join(map(str, range(25)))}", actual_output=" or ".join("012345678"))
+    secret = measured(expected_output="Its password=Hunter22 opens door twenty-one", actual_output="")
+
+    assert str(few.reason).split("\n")[:4] == [
+        "total: (1 + answer 0.5) / 2 = 0.75 (failed at 0.98).",
+        "Answer: 2 of 4 numbers, ids and names of the expected answer = 0.5.",
+        'The answer does not say "Zoë".',
+        'The answer does not say "1,060 Euro".',
+    ]
+    assert [one.message for one in many.findings] == [f'The answer does not say "{one}".' for one in range(9, 14)]
+    assert [one.message for one in secret.findings] == [f'The answer does not say "{REDACTED}".'] * 2
+    assert "unter22" not in json.dumps(secret.to_dict())
+
+
+def test_an_answer_that_lacks_one_of_many_values_fails() -> None:
+    """However many it has."""
+    values = [f"A{number}" for number in range(99)]
+    result = measured(expected_output=" and ".join(values), actual_output=" and ".join(values[1:]))
+
+    assert result.parts["answer"] == 0.9
+    assert not result.passed
 
 
 def test_answer_without_actual_output() -> None:

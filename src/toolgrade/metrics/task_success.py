@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
 from typing import Any, ClassVar, NamedTuple, get_args
 
-from toolgrade._internal.json import is_number
+from toolgrade._internal.json import REDACTED, is_number
 from toolgrade._internal.options import enabled, read_share, require_one_of
 from toolgrade._internal.text import number_text, printable
 from toolgrade._internal.tool_names import matches, read_patterns
@@ -34,10 +35,10 @@ from toolgrade.metrics.called_tools import (
     recorded_run,
 )
 from toolgrade.metrics.effect_alignment import CaseChanges, TaskChanges
-from toolgrade.metrics.text_search import TextIndex
+from toolgrade.metrics.text_search import TextIndex, compare_answer
 from toolgrade.metrics.tool_effects import is_hand_over
 from toolgrade.metrics.wording import arithmetic, choice_lines, partial_comparison_warnings
-from toolgrade.result import Finding, MetricResult, display_value
+from toolgrade.result import Finding, MetricResult, display_value, redacted_value
 from toolgrade.verdict import run_end
 
 
@@ -57,8 +58,8 @@ class TaskSuccessMetric(Metric):
 
     - `required_texts`: the share of them that the agent said at any time, as whole words, numbers and dates;
     - `ended`, with `ends`: 1 if the run ended as stated, else 0;
-    - `answer`, with `expected_output`: of a text the share of its words and numbers that the answer has, of a matcher
-      its credit.
+    - `answer`, with `expected_output`: of a text the share of its numbers, ids and names that the answer has, of a text
+      without any the share of its words, of a matcher its credit.
 
     A part that the case does not state is skipped: it is neither in the `parts` of the result nor in the score.
     `effects` and `arguments` are skipped, too, and count as 1, if no write was expected or made. After a forbidden call
@@ -466,17 +467,30 @@ def _answer(case: TestCase) -> list[_Term]:
     if expected is None:
         return []
     if not isinstance(expected, Matcher):
-        expected = _text_of(expected)
-    credit = answer_credit(expected, _final_answer(case))
-    value = quotient(credit.numerator, credit.denominator)
+        expected = text_of(expected)
+    answer, texts = _final_answer(case), list[str]()
     if isinstance(expected, Matcher):
-        step = f"Answer: compared with {display_value(expected, None)} = {number_text(value)}."
+        credit, terms = answer_credit(expected, answer), f"compared with {display_value(expected, None)}"
     else:
-        step = f"Answer: the share of the expected words in the answer = {number_text(value)}."
-    if value == 1:
-        return [_Term("answer", value, step)]
-    text = f"The answer does not fit: expected {display_value(expected, None)}."
-    return [_Term("answer", value, step, [Finding("wrong_answer", text, "", expected_value=expected)])]
+        credit, terms, missing = compare_answer(expected, answer)
+        terms = f"{terms} of the expected answer"
+        texts = [f"The answer does not say {_as_written(one, expected)}." for one in missing[:_MOST_MISSING]]
+    value = quotient(credit.numerator, credit.denominator)
+    if value < 1 and not texts:
+        texts = [f"The answer does not fit: expected {display_value(expected, None)}."]
+    findings = [Finding("wrong_answer", text, "", expected_value=expected) for text in texts]
+    return [_Term("answer", value, f"Answer: {terms} = {number_text(value)}.", findings)]
+
+
+_MOST_MISSING = 5
+"""The most values that an answer lacks of which each is a finding."""
+
+
+def _as_written(value: str, expected: str) -> str:
+    """Return a value of the expected answer as this spells it, without secrets."""
+    safe = str(redacted_value(expected, None))
+    match = re.search(re.escape(value), safe, re.IGNORECASE)
+    return display_value(match[0] if match else value if safe == expected else REDACTED, None)
 
 
 def _final_answer(case: TestCase) -> str:
@@ -486,8 +500,8 @@ def _final_answer(case: TestCase) -> str:
         MissingFieldError: The case says nothing about it.
     """
     if case.actual_output is not None:
-        return _text_of(case.actual_output)
-    texts = _recorded_texts(case)
+        return text_of(case.actual_output)
+    texts = recorded_texts(case)
     if texts is None:
         needs = f"TaskSuccessMetric needs actual_output{case_label(case)} to compare it with expected_output"
         raise MissingFieldError(f"{needs}; give the answer, or '' for none")
@@ -500,8 +514,8 @@ def _texts_of_agent(case: TestCase) -> tuple[list[str], bool]:
     Raises:
         MissingFieldError: The case says nothing about it.
     """
-    texts = _recorded_texts(case)
-    answer = [] if case.actual_output is None else [_text_of(case.actual_output)]
+    texts = recorded_texts(case)
+    answer = [] if case.actual_output is None else [text_of(case.actual_output)]
     if texts is None and not answer:
         needs = (
             f"TaskSuccessMetric needs agent_texts or actual_output{case_label(case)}, since it states required_texts"
@@ -510,7 +524,7 @@ def _texts_of_agent(case: TestCase) -> tuple[list[str], bool]:
     return [*(texts or []), *answer], not texts
 
 
-def _recorded_texts(case: TestCase) -> list[str] | None:
+def recorded_texts(case: TestCase) -> list[str] | None:
     """Return all texts of the agent; `None` if they are unknown."""
     if case.agent_texts is not None:
         return case.agent_texts
@@ -521,7 +535,7 @@ def _recorded_texts(case: TestCase) -> list[str] | None:
     return run.agent_texts if run.agent_texts is not None or run.actual_output is not None else []
 
 
-def _text_of(content: str | list[str | MLLMImage]) -> str:
+def text_of(content: str | list[str | MLLMImage]) -> str:
     """Return the texts of a content without its images."""
     return content if isinstance(content, str) else "\n".join(part for part in content if isinstance(part, str))
 
@@ -529,15 +543,13 @@ def _text_of(content: str | list[str | MLLMImage]) -> str:
 def answer_credit(expected: str | Matcher, answer: str) -> Fraction:
     """Return how far an answer fits the expected one, from 0 to 1.
 
-    For a text, this is the share of its distinct words and numbers that the answer has. `Contains`, `ContainsAll`,
-    `AnyOf`, `AllOf`, `Not` and `Approx` look for their texts and numbers inside the answer; `ContainsAll` gives the
-    share of those that it has. All other matchers look at the whole answer.
+    A text is compared by `compare_answer`. `Contains`, `ContainsAll`, `AnyOf`, `AllOf`, `Not` and `Approx` look for
+    their texts and numbers inside the answer; `ContainsAll` gives the share of those that it has. All other matchers
+    look at the whole answer.
     """
-    index = TextIndex([answer])
     if isinstance(expected, str):
-        matched, words = index.count_words(expected)
-        return Fraction(matched, words) if words else Fraction(index.contains(expected))
-    return _part_credit(expected, answer, index)
+        return compare_answer(expected, answer)[0]
+    return _part_credit(expected, answer, TextIndex([answer]))
 
 
 def _part_credit(part: Any, answer: str, index: TextIndex) -> Fraction:  # noqa: ANN401 - a matcher or a value in one

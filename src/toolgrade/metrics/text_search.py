@@ -4,6 +4,8 @@ A text becomes tokens, each a word, a number, a date or a symbol, and a text con
 it one after the other. So `HAT1` is not in `HAT136`, `120` is neither in `1,120` nor in `120 000`, and `2026-05-03` is
 in `on May 3, 2026`. Case, white space and Unicode forms do not count. Scripts without white space between words, such
 as Chinese, have one token for each character.
+
+An answer is compared with the expected one by the numbers, ids and names of the expected one.
 """
 
 from __future__ import annotations
@@ -13,8 +15,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
+from decimal import Decimal
+from fractions import Fraction
 from functools import cache
 from importlib import import_module
+from itertools import product
 from typing import Any, Final, NamedTuple
 
 from toolgrade._internal.budget import current_budget
@@ -92,6 +97,42 @@ _SHORT_WORD: Final = 3
 _SMALL_NUMBER: Final = 10
 _MOST_MONTHS: Final = 12
 
+_UNIT_NAMES: Final = (
+    *("gbp pound pounds", "jpy yen", "inr rupee rupees", "percent % pct", "second seconds sec"),
+    *("minute minutes min mins", "hour hours hr hrs", "day days", "week weeks", "month months", "year years"),
+)
+_MEASURES: Final = _CURRENCIES | {name: names.split()[0] for names in _UNIT_NAMES for name in names.split()}
+_ONES: Final = "zero|one|two|three|four|five|six|seven|eight|nine"
+_TEENS: Final = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
+_TENS: Final = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
+_SCALES: Final = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
+_NUMBER_WORDS: Final = _SCALES | dict(
+    zip(f"{_ONES}|{_TEENS}|{_TENS}".split("|"), (*range(20), *range(20, 100, 10)), strict=True)
+)
+_BELOW_100: Final = rf"(?:(?:{_TENS})(?:[\s-](?:{_ONES}))?|{_TEENS}|{_ONES})\b"
+_BELOW_1000: Final = rf"(?:(?:{_BELOW_100}\s)?hundred\b(?:\s(?:and\s)?{_BELOW_100}(?!\shundred))?|{_BELOW_100})"
+_OTHER_SPELLINGS: Final = rf"""
+  \b(?: (?!one\b(?<=\b(?:the|this|that|no|any|each|every|which|another)\sone))
+    (?P<words> {_BELOW_1000}(?:\s(?:thousand|million|billion)\b(?:\s(?:and\s)?{_BELOW_1000})?)* )
+  | (?<![\d.,])(?P<factor>\d{{1,3}}(?:\.\d{{1,6}})?)\s(?P<words>{"|".join(_SCALES)})\b
+  | (?<![\d:.,])(?P<hour>1[0-2]|0?[1-9])(?P<minutes>(?::[0-5]\d){{0,2}})\s?(?P<half>[ap])(?:m\b|\.m\.)
+  | (?P<dollars>(?:us|u\.s\.)\sdollars?)\b )
+| (?<=[a-z])n't\b | (?<=\bcan)not\b
+"""
+"""Number words, times with am or pm, US dollars, and forms of `not`."""
+_FIRST: Final = r"""(?:\A|\n|(?<!\b\p{Lu}\p{Ll}{0,2}\.)(?<=[.!?]["”)\]]?)\s)[^\p{L}\p{N}"“«]{0,9}"""
+_NAMES: Final = rf"""
+  ["“«]\b[^"”»\n]{{1,40}}["”»] | (?<!{_W})['\u2018]\b[^'\u2019\n]{{1,40}}['\u2019](?!{_W})
+| (?<!{_W}) (?!I\b) (?: {_W}+\p{{Lu}}{_W}* | \p{{Lu}}{_W}*+
+    (?<!\b(?:The|This|That|These|There|It|Your|My|Our|He|She|We|You|They|In|On|At|For|From|To|By|With|When|After|And|But
+      |If|As|So|Is|Are|Sorry|Please|Dear|Hello|Hi|However|See|Mr|Mrs|Ms|Dr))
+    (?: (?<!{_FIRST}{_W}+) | (?=(?:,?\s(?:and\s|of\s|&\s)?|-)(?!I\b)\p{{Lu}}\p{{L}}*(?!{_W})) ) )
+"""
+"""Quoted texts, and words with capital letters, but not the first of a sentence unless another such word follows it."""
+_POLARITY: Final = frozenset({"yes", "no", "not", "never", "none", "neither"})
+_MOST_SHORT: Final = 2
+_MOST_INCOMPLETE: Final = Fraction(9, 10)
+
 
 class _Token(NamedTuple):
     start: int
@@ -130,7 +171,7 @@ class TextIndex:
 
     def __init__(self, texts: Sequence[str]) -> None:
         """Prepare the texts; one is scanned when it may contain a required text."""
-        self._texts = list(map(_plain, texts))
+        self._texts = list(map(plain_text, texts))
         self._scanned: dict[str, Mapping[int, Sequence[_Token]]] = {}
 
     @property
@@ -140,15 +181,9 @@ class TextIndex:
 
     def contains(self, required: str) -> bool:
         """Return whether one of the texts contains a required text."""
-        tokens = _with_amounts(_tokens(_plain(required)))
+        tokens = _with_amounts(tokens_of(plain_text(required)))
         words = [token.value for token in tokens if token.kind == "word" and token.value.isalpha()]
         return any(all(word in text for word in words) and _is_in(tokens, self._edges(text)) for text in self._texts)
-
-    def count_words(self, expected: str) -> tuple[int, int]:
-        """Return how many of the distinct words, numbers and dates of a text occur, and how many it has."""
-        words = {token[2:]: token for token in _tokens(_plain(expected)) if token.kind != "symbol"}
-        matched = sum(any(map(one.means, self._tokens(one.kind))) for one in words.values())
-        return matched, len(words)
 
     def _tokens(self, kind: str) -> Iterator[_Token]:
         for text in self._texts:
@@ -164,14 +199,86 @@ class TextIndex:
 
 def values_in(text: str) -> list[str]:
     """Return the dates, times, ids, addresses and numbers above 10 of a text, in lower case."""
-    plain = _plain(text)
-    return [plain[token.start : token.end].strip() for token in _tokens(plain) if _is_value(token)]
+    plain = plain_text(text)
+    return [plain[token.start : token.end].strip() for token in tokens_of(plain) if _is_value(token)]
 
 
 def _is_value(token: _Token) -> bool:
     if token.kind == "number":
         return any(abs(value) > _SMALL_NUMBER for value in token.value)
     return token.kind not in ("word", "symbol") or any(map(str.isdigit, token.value))
+
+
+class _Fact(NamedTuple):
+    token: _Token
+    keys: frozenset[Any]
+    """An answer says what is expected if the two have a common key."""
+    text: str
+
+
+def compare_answer(expected: str, answer: str) -> tuple[Fraction, str, list[str]]:
+    """Return how far an answer fits the expected text, how many of how many it has, and which values it lacks.
+
+    The numbers, dates, ids, addresses and names of the expected text are its values. If it has some, they and words
+    such as `not` are compared, else all words, and all of a text of two words. The first result is the share of those
+    that the answer has, at most 0.9 if it lacks a value or a word such as `not`.
+    """
+    matches = _compiled(_NAMES).findall(expected)
+    names = {token.value for name in matches for token in tokens_of(plain_text(name))} - _MEASURES.keys()
+
+    def decides(token: _Token) -> bool:
+        """Return whether a token is a value; in a script without capital letters each word may be a name."""
+        return token.kind != "word" or token.value in names or token.value == token.value.upper() or _is_value(token)
+
+    current_budget().spend(2 * len(answer), "a search in texts")
+    facts = list({one.keys: one for one in _facts(expected) if one.token.kind != "symbol"}.values())
+    if not facts:
+        credit = Fraction("".join(plain_text(expected).split()) in "".join(plain_text(answer).split()))
+        return credit, f"{credit} of 1 texts", []
+    has_values = any(decides(one.token) for one in facts)
+    if has_values:
+        words = [one for one in facts if one.token.value not in _MEASURES]
+        firm = [one for one in words if decides(one.token) or one.token.value in _POLARITY]
+        facts = firm if len(words) > _MOST_SHORT else words
+    answer_keys = {key for fact in _facts(answer, is_answer=True) for key in fact.keys}
+    absent = [one for one in facts if one.keys.isdisjoint(answer_keys)]
+    share = 1 - Fraction(len(absent), len(facts))
+    if any(has_values or one.token.value in _POLARITY for one in absent):
+        share = min(share, _MOST_INCOMPLETE)
+    terms = f"{len(facts) - len(absent)} of {len(facts)} {'numbers, ids and names' if has_values else 'words'}"
+    return share, terms, [one.text for one in absent if has_values]
+
+
+def _facts(text: str, *, is_answer: bool = False) -> Iterator[_Fact]:
+    """Yield what a text says, token by token, with keys of all that an answer says by it."""
+    plain = _compiled(_OTHER_SPELLINGS).sub(_usual_spelling, plain_text(text))
+    tokens = tokens_of(plain)
+    for before, token, after in zip((None, *tokens), tokens, (*tokens[1:], None), strict=False):
+        for part in (token, *(_parts(plain, token) if is_answer else ())):
+            values, near = {part.value}, [part]
+            if part.kind == "number":
+                values = {*part.value, plain[part.start : part.end].strip()}  # other numbers may change the readings
+                near += [one for one in (before,) if one and one.value in _CURRENCIES]
+                near += [one for one in (after,) if one and one.value in _MEASURES]
+            elif part.kind == "date" and is_answer:
+                values = set(product(*((one, None) for one in part.value)))
+            units = {_MEASURES[one.value] for one in near[1:]}
+            # A unit fits itself and none, and what is expected without a unit fits any.
+            marks = {"any", *(units or {""})} if is_answer else {"", *units} if units else {"any"}
+            display = plain[min(one.start for one in near) : max(one.end for one in near)].strip()
+            yield _Fact(part, frozenset(product(values, marks)), display)
+
+
+def _usual_spelling(match: Any) -> str:  # noqa: ANN401 - the package has no types
+    if match["words"]:
+        number = Decimal(match["factor"] or 0)
+        for word in filter(_NUMBER_WORDS.get, re.findall("[a-z]+", match["words"])):  # without `and`
+            factor = number % _SCALES[word] if word in _SCALES else 0
+            number += (factor or 1) * _NUMBER_WORDS[word] - factor
+        return f"{number.normalize():f}"
+    if match["half"]:
+        return f"{int(match['hour']) % 12 + 12 * (match['half'] == 'p')}{match['minutes'] or ':00'}"
+    return "usd" if match["dollars"] else " not"
 
 
 def _is_in(required: Sequence[_Token], edges: Mapping[int, Sequence[_Token]]) -> bool:
@@ -188,7 +295,7 @@ def _edges(plain: str) -> dict[int, list[_Token]]:
     The parts of an address are its words and numbers, of an id and a date its words, and of a date with a name of a
     month its year.
     """
-    tokens = _tokens(plain)
+    tokens = tokens_of(plain)
     edges: defaultdict[int, list[_Token]] = defaultdict(list)
     for place, token in enumerate(tokens):
         for one in (token, *_parts(plain, token)):
@@ -229,13 +336,13 @@ def _amount(one: _Token, other: _Token) -> _Token | None:
     return _Token(one.start, other.end, "amount", (number.value, _CURRENCIES[name.value]))
 
 
-def _plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """Return a text without case, Unicode forms, characters of no width, and white space around it."""
     folded = folded_text(text).strip()
     return folded if folded.isascii() else str(_compiled(r"\p{Cf}+").sub("", folded).translate(_SAME_CHARACTERS))
 
 
-def _tokens(plain: str) -> list[_Token]:
+def tokens_of(plain: str) -> list[_Token]:
     """Return the tokens of a plain text that stand one after the other."""
     return _resolved(_scan(plain, 0, len(plain), _PATTERNS))
 
@@ -266,7 +373,7 @@ def _kind_and_value(match: Any) -> tuple[str, Any]:  # noqa: ANN401 - the packag
     if kind == "id":
         return "id", text if _is_id(text.split("-")) else None
     if kind == "number":
-        readings = _readings(text)
+        readings = readings_of(text)
         return (kind, readings) if readings else ("word", None if "," in text else text)
     return kind, text
 
@@ -296,7 +403,7 @@ def _date(parts: dict[str, str | None]) -> tuple[Any, Any, Any] | None:
     return None
 
 
-def _readings(text: str) -> dict[str, int | float]:
+def readings_of(text: str) -> dict[str, int | float]:
     """Return the numbers that a text can be, by their decimal separator; those with leading zeros are none."""
     readings: dict[str, int | float] = {}
     for separator, form in _NUMBER_FORMS.items():
