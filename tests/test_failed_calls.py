@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -38,6 +39,25 @@ ERRORS: list[Any] = [
     *({"error": "no such file"}, {"error": {"code": 7}}, {"error": "x", "code": 7, "message": "y", "data": None}),
     *({"success": False, "error": "x"}, {"data": None, "errors": [{"message": "x"}]}, {"exception": "x"}),
     *({"isError": True, "content": [{"type": "text", "text": "x"}], "more": 1}, {"is_error": True}),
+    *("Input validation error: 'day' is required", "MCP error -32602: no day", "2 validation errors for book"),
+    *(
+        "Invalid day.",
+        "Unable to open a.txt",
+        "Could not find [Rome].",
+        "Missing required field: day",
+        "Day not provided.",
+    ),
+    *({"status": 404, "message": "x"}, {"success": False}, {"ok": False, "error": "x"}, {"status": "failure"}),
+    *({"result": {"error": "x"}}, {"data": None, "result": "Error: 500"}, {"result": '{"error": "x"}'}),
+    *(json.dumps("Error: 500"), json.dumps(json.dumps({"error": "x"})), "{'result': {'error': 'x'}}"),
+    {"content": [{"type": "text", "text": "Error: 500"}], "isError": False},
+    {
+        "content": [{"type": "text", "text": '{"result": {"error": "x"}}'}],
+        "structuredContent": {"error": "x"},
+        "_meta": {},
+    },
+    [{"type": "text", "text": '{"error": "x"}'}, {"type": "text", "text": "Try it with a day."}],
+    [{"type": "text", "text": '{"error": "x"}'}, {"type": "text", "text": '{"error": "y"}'}],
 ]
 RESULTS: list[Any] = [
     *("Error rate: 3 %", "Errors: none", "The error was fixed", "Failed logins: 3", "Error handling in Python", ""),
@@ -50,6 +70,17 @@ RESULTS: list[Any] = [
     ),
     *({"error": None, "id": 1}, {"error": ""}, {"error": []}, {"error": False}, {"id": 1, "error": "later"}, {}),
     *({"isError": False}, {"errors": 0, "rows": 3}, [], [{"error": "x"}], 0, None, True, '{"error": "x"'),
+    *({"status": 200, "message": "x"}, {"status": 404, "url": "/a"}, {"status": True}, {"success": True}, {"ok": True}),
+    *(
+        {"result": {"id": 1, "error": "later"}},
+        {"error": "x", "result": "partly"},
+        {"text": "Error: 500", "data": [1]},
+        {"success": False, "data": [1]},
+    ),
+    *({"results": [{"id": 1}, {"error": "x"}]}, {"results": [{"error": "x"}]}, {"data": {"name": "a", "id": 2}}),
+    *({"content": "Error rate: 3 %"}, {"content": []}, json.dumps("all fine"), '"Error" is a word', "No error: 1"),
+    [{"type": "text", "text": '{"error": "x"}'}, {"type": "text", "text": '{"id": 1}'}],
+    [{"type": "text", "text": "3 rows"}, {"type": "text", "text": "Error: 500"}],
 ]
 
 
@@ -73,6 +104,31 @@ def test_results_are_no_errors(answer: Any) -> None:
     """A word in the middle, an error that is empty, or one beside a result."""
     assert not looks_failed(answered(answer))
     assert isinstance(answer, str) or not looks_failed(answered(json.dumps(answer)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"result":' * 180 + "1" + "}" * 180, '"' * 1999, "[{" * 999, "Invalid" + " " * 1990, json.dumps("\\" * 900)],
+    ids=["objects", "quotes", "brackets", "spaces", "backslashes"],
+)
+def test_nested_answers_end(text: str) -> None:
+    """Whatever they hold, they are looked into only so deep, and fast."""
+    blocks = [{"type": "text", "text": text}] * 2_000
+    start = time.process_time()
+
+    assert not any(looks_failed(answered(answer)) for answer in (text, blocks, {"content": blocks, "isError": False}))
+    assert time.process_time() - start < 2  # seconds
+
+
+@given(st.sampled_from(["Error: 500", {"error": "x"}, {"isError": True}]), st.integers(0, 6))
+def test_an_error_inside_of_an_answer_stays_one(error: Any, levels: int) -> None:
+    """As the result of a result, and as a result beside others it is none."""
+    answer = error
+    for _ in range(levels):
+        answer = {"result": answer}
+
+    assert looks_failed(answered(answer))
+    assert not looks_failed(answered({"result": answer, "rows": [1]}))
 
 
 @given(st.text(), st.integers(-3, 3))

@@ -32,6 +32,10 @@ LONGEST_ERROR: Final = 2_000
 """Characters from which on a text counts as a document, whatever it begins with."""
 
 _LONGEST_QUOTE = 120
+_MOST_LEVELS: Final = 8
+"""Answers inside of answers that are looked at: in a result of MCP a text, in it JSON, in it a `result`, and so on."""
+_MOST_BLOCKS: Final = 20
+"""Blocks of content that are looked at."""
 
 _ERROR_TEXT: Final = re.compile(
     r"""\s*(?:
@@ -46,10 +50,12 @@ _ERROR_TEXT: Final = re.compile(
         |gateway\s+time-?out|not\s+found|forbidden|unauthorized|bad\s+request|too\s+many\s+requests)\b)
     | (?i:internal\s+server\s+error|http\s+[45]\d\d|request\s+failed)\b
     | (?i:(?:access|permission)\s+denied)\b
-    | (?i:(?!(?:no|zero)\b)\w+\ error\ ?:)
+    | (?i:(?!(?:no|zero)\b)(?:(?:input|output)\ )?\w+\ error(?:\ -?\d+)?\ ?:|\d+\ validation\ errors?\ for\b)
+    | (?i:(?:invalid|unable\s+to|could\s+not|missing\s+required)\s+\w)
     | (?i:time-?out|timed\s+out)\W*\Z
     | (?i:unknown\s+tool\s*:|\S+\s+is\s+not\s+a\s+valid\s+tool\b)
-    | (?!(?i:no|nothing|none)\b)(?:[\w'"`#.-]+\s+){1,6}(?i:(?:was\s+|is\s+)?not\s+found)(?:\W*\Z|\s*:)
+    | (?!(?i:no|nothing|none)\b)(?:[\w'"`#.-]+\s+){1,6}
+        (?i:(?:was\s+|is\s+)?not\s+(?:found|provided|supported))(?:\W*\Z|\s*:)
     )""",
     re.VERBOSE,
 )
@@ -57,48 +63,71 @@ _ERROR_TEXT: Final = re.compile(
 
 _ABOUT_ERRORS: Final = re.compile(
     r"(?:is_?)?(?:error|exception)\w*|success|ok|trace_?id|\w*code|status|type|name|tool\w*|msg|message|details?|description|reason|hint|"
-    r"traceback|stack|path|timestamp|request_?id|retr\w+",
+    r"traceback|stack|path|timestamp|request_?id|retr\w+|_?meta(?:data)?",
     re.IGNORECASE,
 )
 """Keys that describe an error; any other key with a value is a result beside it."""
 
 
-def _is_error_text(text: str) -> bool:
+_WRAPPERS: Final = frozenset(
+    {*("result", "results", "data", "response", "output", "body"), *("content", "text", "structuredContent")}
+)
+"""Keys of an object under which a whole answer stands."""
+
+_EMPTY: Final[tuple[object, ...]] = (None, False, "", [], {})
+_FAILED_STATUSES: Final[tuple[object, ...]] = ("error", "failed", "failure", "fail", *range(400, 600))
+
+
+def _is_error_text(text: str, levels: int = _MOST_LEVELS) -> bool:
     if len(text) >= LONGEST_ERROR:
         return False
-    if text.lstrip().startswith(("{", "[{")):
-        for parse in (json.loads, ast.literal_eval):  # Python objects, too, as tools print them
+    if _is_json_like(text):
+        # Python objects, too, as tools print them; a text in quotes would warn of its backslashes.
+        for parse in (json.loads, ast.literal_eval)[: 1 if text.lstrip()[0] == '"' else 2]:
             try:
-                return _is_error(parse(text))
+                return _is_error(parse(text), levels - 1)
             except (ValueError, SyntaxError, RecursionError, MemoryError):
                 continue
-        return False
     return _ERROR_TEXT.match(text) is not None
 
 
-def _is_error(answer: object) -> bool:
-    """Return whether an answer is an error by convention: a text, a result of MCP, or an object with only an error."""
-    if isinstance(answer, str):
-        return _is_error_text(answer)
-    if isinstance(answer, list):
-        return _is_error_text(_first_text(answer))
-    if not isinstance(answer, Mapping):
+def _is_json_like(text: str) -> bool:
+    return text.lstrip().startswith(("{", "[{", '"'))
+
+
+def _is_error(answer: object, levels: int = _MOST_LEVELS) -> bool:
+    """Return whether an answer is an error by convention: a text, content of messages, an object with only errors."""
+    if not levels:
         return False
+    if isinstance(answer, str):
+        return _is_error_text(answer, levels)
+    if isinstance(answer, list):
+        texts = _texts_of(answer)
+        # Objects behind the first one are further results of a list.
+        return bool(texts) and all(
+            _is_error_text(text, levels) for index, text in enumerate(texts) if not index or _is_json_like(text)
+        )
+    return isinstance(answer, Mapping) and _is_error_object(answer, levels)
+
+
+def _is_error_object(answer: Mapping[Any, Any], levels: int) -> bool:
+    """Return whether an object says that it is an error, or has nothing but errors where an answer stands."""
     if True in (answer.get("isError"), answer.get("is_error")):
         return True
-    is_named = answer.get("success") is False or answer.get("status") in ("error", "failed")
-    if not is_named and all(answer.get(key) in _EMPTY for key in ("error", "errors", "exception")):
+    filled = {str(key): value for key, value in answer.items() if value not in _EMPTY}
+    wrapped = _WRAPPERS & filled.keys()
+    if not all(key in wrapped or _ABOUT_ERRORS.fullmatch(key) for key in filled):
         return False
-    return all(value in _EMPTY or _ABOUT_ERRORS.fullmatch(str(key)) for key, value in answer.items())
+    if wrapped:
+        return all(_is_error(filled[key], levels - 1) for key in wrapped)
+    is_named = False in (answer.get("success"), answer.get("ok")) or answer.get("status") in _FAILED_STATUSES
+    return is_named or not filled.keys().isdisjoint(("error", "errors", "exception"))
 
 
-_EMPTY: Final[tuple[object, ...]] = (None, False, "", [], {})
-
-
-def _first_text(content: Sequence[Any]) -> str:
-    """Return the text of the first block of content, as messages and MCP have it; empty for any other list."""
-    text = content[0].get("text") if content and isinstance(content[0], Mapping) else None
-    return text if isinstance(text, str) else ""
+def _texts_of(content: Sequence[Any]) -> list[str]:
+    """Return the texts of blocks of content, as messages and MCP have it; empty for any other list."""
+    blocks = [block.get("text") if isinstance(block, Mapping) else None for block in content[:_MOST_BLOCKS]]
+    return [text for text in blocks if isinstance(text, str)] if blocks and isinstance(blocks[0], str) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +226,7 @@ def answer_quote(call: ToolCall) -> str:
     answers = _answers(call)
     answer = next(filter(_is_error, answers), answers[0] if answers else "")
     if isinstance(answer, list):
-        answer = _first_text(answer) or answer
+        answer = next(iter(_texts_of(answer)), answer)
     answer = redact_at_path(answer, None)
     text = answer if isinstance(answer, str) else json_text(answer)
     return shorten(printable(" ".join(text.split())), _LONGEST_QUOTE)
