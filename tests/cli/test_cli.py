@@ -442,6 +442,8 @@ ALONE = {
         ("tool-success-rate", ["--threshold", "0.5"], 2 / 4, 0),
         ("tool-recovery", [], 1 / 2, 0),
         ("tool-recovery", ["--threshold", "0.6"], 1 / 2, 1),
+        ("run-health", [], (3 / 4 + 0) / 2, 1),
+        ("run-health", ["--threshold", "0.3"], (3 / 4 + 0) / 2, 0),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

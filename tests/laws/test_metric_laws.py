@@ -163,15 +163,15 @@ of_every_row = pytest.mark.parametrize(("metric", "options", "holding"), ROWS)
 def test_every_metric_has_declared_its_laws() -> None:
     """Every concrete comparing metric is in the table.
 
-    Those of calls alone have a file of their own, and so have the metrics of a task and of what a run spends, which
-    compares nothing; what is judged has laws in tests/judge.
+    Those of calls alone have a file of their own, and so have the metrics of a task, of what a run spends and of its
+    health, which compare nothing; what is judged has laws in tests/judge.
     """
     public = [getattr(toolgrade.metrics, name) for name in toolgrade.metrics.__all__]
     metrics = [thing for thing in public if inspect.isclass(thing) and issubclass(thing, Metric)]
     concrete = {
         metric.__name__ for metric in metrics if not inspect.isabstract(metric) and not issubclass(metric, CallMetric)
     }
-    assert concrete == {*TABLE, "ToolUseMetric", "TaskSuccessMetric", "BudgetMetric"}
+    assert concrete == {*TABLE, "ToolUseMetric", "TaskSuccessMetric", "BudgetMetric", "RunHealthMetric"}
 
 
 def test_every_denominator_is_in_the_table() -> None:

@@ -77,6 +77,8 @@ def calls(names: str) -> list[ToolCall]:
         (Finding("missing_text", "", "", expected_value="12A"), 'the agent: did not say "12A"'),
         (Finding("wrong_answer", "", "", expected_value=Approx(3)), f"the answer: does not fit {Approx(3).describe()}"),
         (Finding("not_ended", "", ""), "the run: did not come to its own end"),
+        (Finding("no_answer", "", ""), "the run: has no answer"),
+        (Finding("admits_failure", "", ""), "the answer: admits a failure"),
         (Finding("missing_call", "", "", turn=4), "turn 4 a call: needed, not called"),
         (Finding("wrong_tool", "", "look", called=0, turn=4), "turn 4 c1 look: not the right tool"),
         (Finding("schema_violation", "", "look", called=0, path="$.input_parameters"), None),

@@ -121,15 +121,15 @@ class _IdenticalCalls:
 
     def _add_failure(self, call: ToolCall, index: int) -> None:
         # After different errors, a further attempt may succeed.
-        same_failures = self.failures.setdefault(_error_of(call), [])
+        same_failures = self.failures.setdefault(outcome_key(call), [])
         same_failures.append(index)
         if len(same_failures) == _FAILURES_BEFORE_REDUNDANT:
             positions = " and ".join(f"#{place + 1}" for place in same_failures)
             self.reason = self.reason or f"{positions} were the same and failed ({error_text(call)})"
 
 
-def _error_of(call: ToolCall) -> Hashable:
-    """Return what equal failures share: the status and the error, or the answer that is one."""
+def outcome_key(call: ToolCall) -> Hashable:
+    """Return what calls with the same outcome share: the status and the error of a failure, or else the answer."""
     if call.execution is not None and call.execution.status in FAILED:
         return call.execution.status, call.execution.error
     return frozen(call.output)

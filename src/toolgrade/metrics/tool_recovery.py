@@ -63,7 +63,7 @@ class ToolRecoveryMetric(CallMetric):
     verbose_mode: bool = False
 
     def _score_calls(self, calls: Sequence[ToolCall], _: TestCase, /) -> Measurement:
-        episodes = sorted(_episodes(calls))  # by the position of the first failure
+        episodes = sorted(failure_episodes(calls))  # by the position of the first failure
         outcomes = Counter(episode.outcome for episode in episodes)
         unrecorded = sum(map(is_unrecorded, calls))
         if unrecorded == len(calls):
@@ -78,7 +78,7 @@ class ToolRecoveryMetric(CallMetric):
             outcomes["recovered"],
             len(episodes) - outcomes["pending"],
             "failure",
-            findings=[_finding(calls, episode) for episode in episodes if episode.outcome in _UNRECOVERED],
+            findings=[episode_finding(calls, episode) for episode in episodes if episode.outcome in UNRECOVERED],
             warnings=[
                 *omission_warnings(outcomes["pending"], "a call that tries again is pending", "failure"),
                 *omission_warnings(unrecorded, "their outcome was not recorded"),
@@ -90,7 +90,7 @@ class ToolRecoveryMetric(CallMetric):
 
 _Outcome: TypeAlias = Literal["recovered", "pending", "repeated", "abandoned"]
 
-_UNRECOVERED: Final = frozenset[_Outcome]({"repeated", "abandoned"})
+UNRECOVERED: Final = frozenset[_Outcome]({"repeated", "abandoned"})
 
 
 class _Episode(NamedTuple):
@@ -100,7 +100,7 @@ class _Episode(NamedTuple):
     outcome: _Outcome
 
 
-def _episodes(calls: Sequence[ToolCall]) -> Iterator[_Episode]:
+def failure_episodes(calls: Sequence[ToolCall]) -> Iterator[_Episode]:
     """Yield the episodes: the recovered ones when the tool succeeds, the others at the end."""
     unrecovered: dict[str, list[int]] = {}  # the failures of each tool since its last success
     pending: dict[str, list[int]] = {}  # the pending calls of each tool
@@ -150,7 +150,8 @@ def _follows(calls: Sequence[ToolCall], index: int, failures: Sequence[int]) -> 
     return index > last and not in_same_step(calls[index], calls[last])
 
 
-def _finding(calls: Sequence[ToolCall], episode: _Episode) -> Finding:
+def episode_finding(calls: Sequence[ToolCall], episode: _Episode) -> Finding:
+    """Return the finding of an episode that did not end in a recovery."""
     count, last = len(episode.failures), episode.failures[-1]
     call = calls[last]
     if episode.outcome == "repeated":
