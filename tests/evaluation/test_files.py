@@ -109,7 +109,7 @@ def check_read_back(result: Outcome, folder: Path, *, contents: bool = True) -> 
 
 def _plain(case: CaseResult, contents: bool) -> dict[str, Any]:
     fields = case.to_dict() | {"label": case.label, "id": case.case.id, "name": case.case.name}
-    return fields if contents else {key: fields[key] for key in fields.keys() - {"key", "run_id", "tools"}}
+    return fields if contents else {key: fields[key] for key in fields.keys() - {"key", "run_id", "tools", "agreement"}}
 
 
 _lines = st.lists(

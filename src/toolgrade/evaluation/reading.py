@@ -30,6 +30,7 @@ from toolgrade.evaluation.result_json import (
 from toolgrade.evaluation.results_file import Header, Scan, WrittenMetric, is_header, read_rows, scan
 from toolgrade.evaluation.rows import NO_AGENTS, CaseKey, Row, report_table
 from toolgrade.report import CaseResult, Report
+from toolgrade.report.report import RunAgreement
 from toolgrade.result import MetricResult, ResultStatus, errored_result
 
 _MAX_NAMED = 10
@@ -65,6 +66,7 @@ class WrittenCase(Written):
     tools: WrittenTools | None = None
     apart: list[str] = Field(default_factory=list[str])
     wrong_end: WrittenEnd | None = None
+    agreement: RunAgreement | None = None
     results: list[WrittenResult]
 
     def contradictions(self, metrics: list[str], *path: str | int) -> Iterator[Problem]:
@@ -93,6 +95,7 @@ class WrittenCase(Written):
             key=self.key,
             agent=self.agent,
             wrong_end=None if self.wrong_end is None else self.wrong_end.to_wrong_end(),
+            agreement=self.agreement,
         )
 
 
@@ -181,6 +184,8 @@ def _report_of_lines(data: bytes, name: str) -> Report:
     if content.torn is not None:
         warnings.warn(torn_text(name, content.torn), BadLineWarning, stacklevel=3)
     rows += lost
+    if (header.error_texts, header.text_tools) != ("default", []):  # here, other calls would have failed
+        rows = [row._replace(is_outline=True) for row in rows]  # so that runs are not compared again
     about = {**header.about, **({} if content.end is None else {"seconds": content.end.seconds})}
     if header.cases is None:
         report = ranked_report(rows, metrics)

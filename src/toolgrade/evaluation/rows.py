@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from toolgrade._internal.text import unique_labels
 from toolgrade.cases import AnyCase, LLMTestCase
+from toolgrade.evaluation.agreement import with_agreement
 from toolgrade.report import CaseResult
 from toolgrade.report.report import error_of
 from toolgrade.report.text.phrases import severity
@@ -101,7 +102,8 @@ def report_table(
             return rank
         return (numbers[row.agent] * places + row.place) * (trials or 1) + (row.trial or 1) - 1
 
-    return tuple(metrics), tuple(_case_result(index_of(rank, row), row, metrics) for rank, row in enumerate(ordered))
+    cases = tuple(_case_result(index_of(rank, row), row, metrics) for rank, row in enumerate(ordered))
+    return tuple(metrics), cases if any(row.is_outline for row in ordered) else with_agreement(cases)
 
 
 def _case_result(index: int, row: Row, metrics: Sequence[str]) -> CaseResult:
@@ -203,7 +205,8 @@ _values_of: Final = attrgetter(*_COUNTED)
 class WorstRows:
     """Rows in the order in which they were added, of which the `full` worst by each metric are whole; 0 for all.
 
-    A report that shows at most `full` cases by each metric looks the same, and needs a fraction of the memory.
+    A report that shows at most `full` cases by each metric looks the same but for the agreement of runs, which it does
+    not have, and needs a fraction of the memory.
     """
 
     def __init__(self, full: int) -> None:

@@ -12,7 +12,7 @@ from functools import cached_property
 from importlib import import_module
 from math import fsum
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolgrade._internal.json import json_text, replace_nonfinite, to_json_value
 from toolgrade._internal.lazy_imports import import_extra
@@ -27,6 +27,37 @@ from toolgrade.report.comparison import Comparison
 from toolgrade.result import MetricResult, ResultStatus
 from toolgrade.stats import mean_interval, pass_at_k, pass_hat_k, rate_interval
 from toolgrade.verdict import Gate, Outcome, Tally, Trial, Verdict, WrongEnd, outcome_of, outcome_reason
+
+
+class RunAgreement(NamedTuple):
+    """How far a run agrees with the other runs of its golden, or of its question in a log; see docs/trials.md.
+
+    Attributes:
+        group: Number that these runs share; runs of several agents are apart.
+        writes: Agreement of its writes, in [0, 1]; `None` if they are not known, or those of all other runs.
+        answer: Likewise of its answer.
+    """
+
+    group: int
+    writes: float | None
+    answer: float | None
+
+
+class AgreementSummary(NamedTuple):
+    """How far the runs of each golden, or of each question in a log, agree.
+
+    Attributes:
+        writes: The mean of `RunAgreement.writes` over the runs of a group, then over the groups; `None` if unknown.
+        answers: Likewise of the answers.
+        groups: Number of goldens or questions with several runs that were compared.
+        least: The labels of the runs whose writes agree least in their group, and by less than 0.5, each with that
+            number, the worst first.
+    """
+
+    writes: float | None
+    answers: float | None
+    groups: int
+    least: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +76,7 @@ class CaseResult:
         key: `content_key` of the case, if it was read from a file without the content; otherwise `None`.
         agent: Name of the agent, if several were asked; otherwise `None`.
         wrong_end: Why its run did not end as its golden says; `None` if it did, or nothing says how it ended.
+        agreement: How far its run agrees with others of the same golden or question; `None` without others.
 
     Example:
         >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
@@ -63,6 +95,7 @@ class CaseResult:
     key: str | None = field(default=None, compare=False)
     agent: str | None = None
     wrong_end: WrongEnd | None = None
+    agreement: RunAgreement | None = field(default=None, compare=False)
 
     @property
     def outcome(self) -> Outcome:
@@ -131,6 +164,8 @@ class CaseResult:
         plain["outcome"] = self.outcome
         if self.wrong_end is not None:
             plain["wrong_end"] = redactor(self.wrong_end._asdict())
+        if self.agreement is not None:
+            plain["agreement"] = self.agreement._asdict()
         if self.apart:
             plain["apart"] = [self.results[place].metric for place in sorted(self.apart)]
         return {**plain, "results": [result.to_dict(redactor) for result in self.own_results]}
@@ -189,6 +224,8 @@ def content_key(case: object) -> str | None:
 
 _KEY_DIGITS = 12
 _LONGEST_QUESTION = 60
+_LOW_AGREEMENT = 0.5
+"""The writes of a run that agree less with those of the other runs are named."""
 _LONGEST_ERROR = 300
 
 _FIGURES = (
@@ -562,6 +599,23 @@ class Report:
         )
 
     @property
+    def agreement(self) -> AgreementSummary | None:
+        """How far runs of one golden or question agree; `None` without any, and of several agents, see `of_agent`."""
+        groups: dict[int, list[tuple[str, RunAgreement]]] = {}
+        for case in self.cases if len(self.agents) <= 1 else ():
+            if case.agreement is not None:
+                groups.setdefault(case.agreement.group, []).append((case.label, case.agreement))
+        if not groups:
+            return None
+        least: list[tuple[str, float]] = []
+        for runs in groups.values():
+            known = [(label, one.writes) for label, one in runs if one.writes is not None]
+            lowest = min((writes for _, writes in known), default=1.0)
+            least += [one for one in known if one[1] == lowest < _LOW_AGREEMENT]
+        writes, answers = (_mean(_mean(one[place] for _, one in runs) for runs in groups.values()) for place in (1, 2))
+        return AgreementSummary(writes, answers, len(groups), tuple(sorted(least, key=lambda one: one[1])))
+
+    @property
     def summaries(self) -> tuple[MetricSummary, ...]:
         """One summary per metric, over all agents. Not measured is not zero: means run over scored results only."""
         if self.totals:
@@ -616,9 +670,10 @@ class Report:
     def to_dict(self, redactor: Redactor = DEFAULT) -> dict[str, Any]:
         """Return this as JSON values: `verdict`, `metrics` (one summary each) and `cases` (one entry each).
 
-        With trials also `trials` and `trial_summaries`; `interrupted` if it was; and `about` if it has entries. With
-        several agents also `agents` (the summaries of each) and `comparisons` (each later one with the first). A report
-        of totals has `case_count` in place of `cases`.
+        With trials also `trials` and `trial_summaries`; with several runs of one golden or question also `agreement`;
+        `interrupted` if it was; and `about` if it has entries. With several agents also `agents` (the summaries of
+        each) and `comparisons` (each later one with the first). A report of totals has `case_count` in place of
+        `cases`.
 
         Args:
             redactor: Redacts values and texts; `toolgrade.redact.OFF` leaves them. Reasons and messages of findings
@@ -635,6 +690,8 @@ class Report:
         if self.trials is not None:
             plain["trials"] = self.trials
             plain["trial_summaries"] = [summary.to_dict() for summary in self.trial_summaries]
+        if self.agreement is not None:
+            plain["agreement"] = redactor(to_json_value(self.agreement._asdict()))
         agents = self.agents
         if len(agents) > 1:
             plain["agents"] = [{"agent": name, **_totals(self.of_agent(name))} for name in agents]
@@ -735,6 +792,8 @@ def _totals(report: Report) -> dict[str, Any]:
     plain: dict[str, Any] = {"metrics": [summary.to_dict() for summary in report.summaries]}
     if report.trials is not None:
         plain["trial_summaries"] = [summary.to_dict() for summary in report.trial_summaries]
+    if report.agreement is not None:
+        plain["agreement"] = DEFAULT(to_json_value(report.agreement._asdict()))
     return plain
 
 

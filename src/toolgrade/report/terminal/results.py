@@ -30,7 +30,7 @@ from toolgrade.report.text.phrases import (
 )
 from toolgrade.report.text.side_by_side import CallRow, Mark, rows
 from toolgrade.report.text.transcript import TurnView, turns_of
-from toolgrade.result import MetricResult
+from toolgrade.result import NOTHING_WRONG, MetricResult
 from toolgrade.verdict import outcome_reason
 
 _LABEL = 72
@@ -231,9 +231,10 @@ def _print_entry(screen: Screen, label: str, entry: Entry, *, full: bool = False
         screen.print(_call_table(listed), indent=1)
     screen.more(len(lines) - len(listed), "lines (all calls are in the JSON report)")
     if result.alignment is None:
-        findings = result.findings if full else result.findings[:_FINDINGS]
+        problems = [finding for finding in result.findings if full or finding.kind not in NOTHING_WRONG]
+        findings = problems if full else problems[:_FINDINGS]
         screen.lines(one_line(finding.message) for finding in findings)
-        screen.more(len(result.findings) - len(findings), "(all of them are in the JSON report)")
+        screen.more(len(problems) - len(findings), "(all of them are in the JSON report)")
 
 
 def _print_turn(screen: Screen, turn: TurnView) -> None:
@@ -287,10 +288,11 @@ def _print_summary(screen: Screen, report: Report, *, quiet: bool, limit: int) -
     for one in summaries:
         if one.error is not None:
             screen.line(f"{plural(one.errored, 'error')} of {printable(one.metric)}{one.why}", indent=1)
-    screen.lines(phrases.threshold_hints(report), "yellow")
+    screen.lines(phrases.hints(report), "yellow")
     _print_estimates(screen, summaries, judging_only=agents is not None)
     screen.lines(filter(None, [phrases.users_text(report)]))
     _print_trials(screen, report.trial_summaries)
+    screen.lines(map(redact, phrases.agreement_lines(report)))
     _print_warnings(screen, report)
 
 
