@@ -50,9 +50,11 @@ if TYPE_CHECKING:
         ArgumentSchemaMetric,
         BudgetMetric,
         Metric,
+        RunHealthMetric,
         TaskSuccessMetric,
         ToolCorrectnessMetric,
         ToolEfficiencyMetric,
+        ToolGroundingMetric,
         ToolPolicyMetric,
         ToolRecoveryMetric,
         ToolSuccessRate,
@@ -80,9 +82,9 @@ _NAMES = {
     "formats.records": "case_from_record",
     "judge": "Judge",
     "metrics": (
-        "ArgumentSchemaMetric BudgetMetric Metric TaskSuccessMetric "
-        "ToolCorrectnessMetric ToolEfficiencyMetric ToolPolicyMetric ToolRecoveryMetric ToolSuccessRate "
-        "ToolUseMetric"
+        "ArgumentSchemaMetric BudgetMetric Metric RunHealthMetric TaskSuccessMetric "
+        "ToolCorrectnessMetric ToolEfficiencyMetric ToolGroundingMetric ToolPolicyMetric ToolRecoveryMetric "
+        "ToolSuccessRate ToolUseMetric"
     ),
     "report": "CaseResult Comparison MetricSummary Report",
     "result": "Finding MetricResult ResultStatus",
@@ -127,6 +129,7 @@ __all__ = [
     "Report",
     "ResultStatus",
     "Run",
+    "RunHealthMetric",
     "RunStatus",
     "SimulatedUser",
     "TaskSuccessMetric",
@@ -135,6 +138,7 @@ __all__ = [
     "ToolCallType",
     "ToolCorrectnessMetric",
     "ToolEfficiencyMetric",
+    "ToolGroundingMetric",
     "ToolPolicyMetric",
     "ToolRecoveryMetric",
     "ToolSpec",

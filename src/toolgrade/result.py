@@ -40,6 +40,8 @@ FindingKind: TypeAlias = Literal[
     "missing_text",
     "wrong_answer",
     "not_ended",
+    "no_answer",
+    "admits_failure",
     "not_compared",
     "unknown_tool",
     "schema_violation",
@@ -61,8 +63,14 @@ FindingKind: TypeAlias = Literal[
     "too_early",
     "not_parallel",
     "unknown_effect",
+    "ungrounded",
+    "wrong_source",
+    "traced",
 ]
 """Kinds of findings; see `Finding`."""
+
+NOTHING_WRONG: Final = frozenset[FindingKind]({"equal_by_meaning", "traced"})
+"""Kinds of findings that only explain a result."""
 
 
 class ResultStatus(str, Enum):
@@ -87,7 +95,8 @@ class ResultStatus(str, Enum):
 class Finding(NamedTuple):
     """One difference that lowers the score, or one that could not be checked or costs nothing.
 
-    Not checked are `not_compared` and `not_judged`; `equal_by_meaning`, two spellings of one value, costs nothing.
+    Not checked are `not_compared` and `not_judged`. Nothing is wrong with `equal_by_meaning`, two spellings of one
+    value, and with `traced`, a value and where it comes from.
 
     Attributes:
         kind: `missing` (expected, not called), `unexpected` (called, not expected), `out_of_order` (both, but not in
@@ -100,7 +109,9 @@ class Finding(NamedTuple):
             recovered from); `forbidden`, `forbidden_argument`, `not_approved` and `too_early` (policy). Of plans:
             `forbidden`, and `not_parallel` (in another step than its group). `unknown_effect`: not scored, because it
             is unknown whether the call changes something. Of the success of a task: `missing_text` (a required text
-            that the agent did not say), `wrong_answer` and `not_ended`. See docs/metrics.md.
+            that the agent did not say), `wrong_answer` and `not_ended`. Of the health of a run: `no_answer` and
+            `admits_failure` (the answer says that the agent failed). Of the sources of values: `ungrounded` (from
+            nowhere) and `wrong_source` (from where it must not come from). See docs/metrics.md.
         message: One sentence for people; positions in it count from 1.
         tool: Name of the tool.
         expected: Position of the expected call, from 0; `None` if there is none.

@@ -72,6 +72,11 @@ def free(calls: Calls) -> ToolCall:
     return ToolCall(name="free", input_parameters={"a": len(calls)}, execution={"status": "ok"})
 
 
+def untold(calls: Calls) -> ToolCall:
+    """A call whose arguments say nothing that must come from somewhere."""
+    return ToolCall(name="free", input_parameters={"a": len(calls) % 2 == 0}, output="done")
+
+
 TABLE: dict[str, list[Row]] = {
     "ArgumentSchemaMetric": [Row({}, fresh, True), Row({"formats": False, "threshold": 0.5}, fresh, True)],
     "ToolEfficiencyMetric": [
@@ -85,6 +90,7 @@ TABLE: dict[str, list[Row]] = {
     ],
     "ToolSuccessRate": [Row({}, fresh, True), Row({"threshold": 0.75}, fresh, True)],
     "ToolRecoveryMetric": [Row({}, fresh, False)],
+    "ToolGroundingMetric": [Row({}, untold, False), Row({"sources": {"*.a": ["tool"]}}, untold, False)],
 }
 ROWS = [
     pytest.param(getattr(toolgrade.metrics, name), row, id=" ".join([name, *row.options]))
@@ -159,6 +165,7 @@ def test_undeclared_independence_of_order_does_not_hold(metric: type[CallMetric]
     cases = [
         [ToolCall(name="book", execution=bad), ToolCall(name="book", execution=ok)],
         [ToolCall(name="look", execution=ok), ToolCall(name="book", execution=ok)],
+        [ToolCall(name="look", output="b77"), ToolCall(name="book", output=1, input_parameters={"a": "b77"})],
     ]
     differ = [
         measured(metric, row.options, case).score != measured(metric, row.options, case[::-1]).score for case in cases

@@ -31,10 +31,12 @@ from toolgrade import (
     MetricResult,
     ResultStatus,
     Run,
+    RunHealthMetric,
     TaskSuccessMetric,
     ToolCall,
     ToolCorrectnessMetric,
     ToolEfficiencyMetric,
+    ToolGroundingMetric,
     ToolPolicyMetric,
     ToolRecoveryMetric,
     ToolSuccessRate,
@@ -61,6 +63,9 @@ METRICS: list[Metric] = [
     ToolSuccessRate(),
     ToolPolicyMetric(denied=["ab"], argument_rules={"a": {"x": {"denied": [[1], {"y": [1]}]}}}),
     ToolRecoveryMetric(),
+    RunHealthMetric(),
+    ToolGroundingMetric(),
+    ToolGroundingMetric(sources={"*.x": ["b"]}, only="write"),
 ]
 of_every_metric = pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.label)
 

@@ -10,9 +10,11 @@ if TYPE_CHECKING:
     from toolgrade.metrics.argument_schema import ArgumentSchemaMetric
     from toolgrade.metrics.base import Metric, MetricLike
     from toolgrade.metrics.budget import BudgetMetric
+    from toolgrade.metrics.run_health import RunHealthMetric
     from toolgrade.metrics.task_success import TaskSuccessMetric
     from toolgrade.metrics.tool_correctness import ToolCorrectnessMetric
     from toolgrade.metrics.tool_efficiency import ToolEfficiencyMetric
+    from toolgrade.metrics.tool_grounding import ToolGroundingMetric
     from toolgrade.metrics.tool_policy import ToolPolicyMetric
     from toolgrade.metrics.tool_recovery import ToolRecoveryMetric
     from toolgrade.metrics.tool_success_rate import ToolSuccessRate
@@ -22,9 +24,11 @@ _NAMES = {
     "argument_schema": "ArgumentSchemaMetric",
     "base": "Metric MetricLike",
     "budget": "BudgetMetric",
+    "run_health": "RunHealthMetric",
     "task_success": "TaskSuccessMetric",
     "tool_correctness": "ToolCorrectnessMetric",
     "tool_efficiency": "ToolEfficiencyMetric",
+    "tool_grounding": "ToolGroundingMetric",
     "tool_policy": "ToolPolicyMetric",
     "tool_recovery": "ToolRecoveryMetric",
     "tool_success_rate": "ToolSuccessRate",
@@ -37,9 +41,11 @@ __all__ = [
     "BudgetMetric",
     "Metric",
     "MetricLike",
+    "RunHealthMetric",
     "TaskSuccessMetric",
     "ToolCorrectnessMetric",
     "ToolEfficiencyMetric",
+    "ToolGroundingMetric",
     "ToolPolicyMetric",
     "ToolRecoveryMetric",
     "ToolSuccessRate",

@@ -174,9 +174,11 @@ def expectation_of(case: TestCase, metric: str) -> list[ToolCall] | Expectation:
         raise MissingExpectationError(f"{needs}; give the calls, or [] for none")
     if isinstance(expected, list):
         return expected
-    from toolgrade.expect.plan import without_rules  # noqa: PLC0415 - loaded with the first plan
+    from toolgrade.expect.from_call import bind_to_run  # noqa: PLC0415 - loaded with the first plan
+    from toolgrade.expect.plan import without_rules  # noqa: PLC0415 - as above
 
-    return without_rules(expected)
+    bound: Expectation = bind_to_run(expected, case.tools_called or ())
+    return without_rules(bound)
 
 
 def as_case(case: TestCase | ConversationalTestCase) -> TestCase:

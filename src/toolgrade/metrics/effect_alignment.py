@@ -90,9 +90,7 @@ class TaskChanges:
         return Finding("out_of_order", f"Out of order: {where}; it costs nothing.", name, pair.expected, pair.called)
 
 
-def changes_of_list(
-    calls: ComparedCalls, *, by_meaning: bool = False, tools: Sequence[ToolSpec] = ()
-) -> TaskChanges:
+def changes_of_list(calls: ComparedCalls, *, by_meaning: bool = False, tools: Sequence[ToolSpec] = ()) -> TaskChanges:
     """Return the alignments with a list of expected calls; `tools` say which arguments may be left out."""
     writes, reads = calls.with_effect(ToolEffect.WRITE), calls.with_effect(ToolEffect.READ)
     expected, called = writes.items()

@@ -21,7 +21,7 @@ from toolgrade.matching.value_text import text_of
 from toolgrade.report.comparison import CaseChange
 from toolgrade.report.report import CaseResult, Report, one_case
 from toolgrade.report.text.phrases import entries_of, one_line
-from toolgrade.result import Finding, FindingKind
+from toolgrade.result import NOTHING_WRONG, Finding, FindingKind
 
 _LONGEST_NAME = 120
 _LONGEST_EXAMPLE = 60
@@ -45,10 +45,11 @@ _GROUPS: dict[str, tuple[FindingKind, ...]] = {
     "wrong output": ("wrong_output",),
     "wrong type": ("wrong_type",),
     "out of order": ("out_of_order", "not_parallel", "too_early"),
-    "not allowed": ("forbidden", "not_approved"),
+    "not allowed": ("forbidden", "not_approved", "wrong_source"),
+    "from nowhere": ("ungrounded",),
     "failed": ("failed_call", "error_text", "abandoned", "repeated"),
     "too much": ("loop", "over_budget"),
-    "other": ("missing_text", "wrong_answer", "not_ended", "equal_by_meaning"),
+    "other": ("missing_text", "wrong_answer", "not_ended", "no_answer", "admits_failure", "equal_by_meaning", "traced"),
     "not checked": ("not_compared", "not_judged", "unknown_effect", "invalid_schema"),
 }
 _GROUPS_OF_CALL = ("not allowed", "failed", "unexpected")
@@ -137,7 +138,7 @@ def breakdowns(report: Report) -> tuple[ToolTable, ToolTable]:
         if key in counted:
             continue
         counted.add(key)
-        if one.tool and one.kind != "equal_by_meaning":
+        if one.tool and one.kind not in NOTHING_WRONG:
             tools[one.tool, ""].append((case.index, _group_of(one.kind), one))
         place = _argument_of(one)
         if place:

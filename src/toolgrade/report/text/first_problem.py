@@ -19,7 +19,7 @@ from toolgrade.matching.json_compare import ABSENT
 from toolgrade.matching.value_text import pair_text, value_text
 from toolgrade.report.report import CaseResult
 from toolgrade.report.text.phrases import WORDS, one_line, result_word
-from toolgrade.result import Finding, FindingKind, MetricResult, ResultStatus
+from toolgrade.result import NOTHING_WRONG, Finding, FindingKind, MetricResult, ResultStatus
 
 _MAX_NAME = 60
 _MAX_VALUE = 40
@@ -57,20 +57,28 @@ _PLACE_PHRASES: dict[FindingKind, str] = {
     "forbidden_argument": "has a forbidden value",
 }
 """Findings about a place inside a call; all other kinds show both values."""
+_SOURCE_PHRASES: dict[FindingKind, str] = {
+    "ungrounded": "comes from nowhere",
+    "wrong_source": "comes from where it must not",
+}
+"""Findings about where a value comes from."""
 _SUBJECTS: dict[FindingKind, tuple[str, str]] = {
     "over_budget": ("all calls", ""),
     "missing_text": ("the agent", "did not say"),
     "wrong_answer": ("the answer", "does not fit"),
+    "ungrounded": ("the answer", ""),
     "not_ended": ("the run", "did not come to its own end"),
+    "no_answer": ("the run", "has no answer"),
+    "admits_failure": ("the answer", "admits a failure"),
 }
 """Findings that are not about one call: what they are about, and their phrase if the expected value follows it."""
 _WITHOUT_COST = frozenset[FindingKind](
-    {"not_compared", "not_judged", "unknown_effect", "equal_by_meaning", "error_text"}
+    {"not_compared", "not_judged", "unknown_effect", "error_text", *NOTHING_WRONG}
 )
 
 
 def first_divergence(result: MetricResult) -> Finding | None:
-    """Return the finding that comes first in the run; `None` without findings, except those of equal values.
+    """Return the finding that comes first in the run; `None` without findings, except those that name nothing wrong.
 
     A call that a plan forbids comes before all others, since it alone makes the score 0; findings that cost no score
     come last. In between, the turn decides, then the position of the call that was made. A missing call stands where it
@@ -91,8 +99,8 @@ def first_divergence(result: MetricResult) -> Finding | None:
 
 
 def _problems(result: MetricResult) -> list[Finding]:
-    """Return the findings without those of values that count as equal."""
-    return [finding for finding in result.findings if finding.kind != "equal_by_meaning"]
+    """Return the findings without those that name nothing wrong."""
+    return [finding for finding in result.findings if finding.kind not in NOTHING_WRONG]
 
 
 def _position(finding: Finding, alignment: Alignment | None) -> float:
@@ -134,6 +142,8 @@ def _phrase(finding: Finding) -> str:
         expected, called, note = pair_text(finding.expected_value, finding.called_value, _MAX_VALUE, words=0)
     if finding.kind == "missing_argument" and finding.expected_value is not ABSENT:
         text = f"missing, expected {expected}"
+    elif finding.kind in _SOURCE_PHRASES:
+        text = f"{called} {_SOURCE_PHRASES[finding.kind]}"
     elif finding.kind == "extra_argument":
         text = f"{called}, not expected"
     else:
