@@ -14,6 +14,7 @@ from toolgrade.expect import (
     ContainsAll,
     DateEqual,
     Exact,
+    From,
     Glob,
     Ignore,
     IgnoreCase,
@@ -85,7 +86,7 @@ MATCHERS: tuple[Matcher, ...] = (
         Normalized([1]),
     ),
     *(DateEqual("2024-01-02"), DateEqual("2.1.2024", formats=["%d.%m.%Y", "%G-%V-%u", "("]), Ignore(), Absent()),
-    *(Glob("*x*y?[!z]"), Regex("x+"), Regex(r"(\d+)\.?", search=True), Present(), Optional(10**400)),
+    *(Glob("*x*y?[!z]"), Regex("x+"), Regex(r"(\d+)\.?", search=True), Present(), From("search"), Optional(10**400)),
     *(
         Unordered([1, Present()]),
         Subset([Approx(1), "x"]),

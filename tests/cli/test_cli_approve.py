@@ -387,3 +387,40 @@ def test_an_update_of_a_conversation_keeps_what_is_not_stated(tmp_path: Path) ->
     assert stated == [None, [ToolCall(name="book", input_parameters={"seats": 2})], None]
     assert [getattr(call, "name", None) for call in second.expected_tools or ()] == ["login", "book"]
     assert second.turns == whole.turns
+
+
+def test_ids_that_an_earlier_output_contains_are_proposed_as_from(tmp_path: Path) -> None:
+    """The golden keeps the id; the person who approves decides. Ids of the user and other values are not named."""
+    calls = [
+        ToolCall(
+            name="create", input_parameters={"item": "SKU-77001"}, output={"order": {"id": "A-1702"}, "total": 40}
+        ),
+        ToolCall(name="pay", input_parameters={"order": "A-1702", "item": "SKU-77001", "amount": 40}, output="paid"),
+    ]
+    done, goldens = approve(tmp_path, Run(input="Buy SKU-77001.", calls=calls).to_test_case(id="r1"))
+
+    assert goldens is not None
+    assert goldens[0]["expected_tools"][1]["input_parameters"]["order"] == "A-1702"
+    proposals = [line for line in done.stderr.splitlines() if "From(" in line]
+    assert len(proposals) == 1
+    assert proposals[0].endswith(
+        "called #2 'pay': order = \"A-1702\", from create.order.id: if it is new in each run, "
+        "expect From(call='create', path='$.order.id')"
+    )
+
+
+def test_an_update_keeps_from(tmp_path: Path) -> None:
+    """As every matcher that still fits."""
+    create = ToolCall(name="create", output={"id": "A-1703"})
+    pay = ToolCall(name="pay", input_parameters={"order": "A-1703", "amount": 41})
+    origin = {"$is": "from", "call": "create", "path": "$.id"}
+    plan = {"plan": [{"name": "create"}, {"expect": "pay", "input_parameters": {"order": origin, "amount": 40}}]}
+    golden = {"id": "r1", "input": "Buy.", "expected_tools": plan}
+    (tmp_path / "goldens.jsonl").write_text(json.dumps(golden) + "\n", "utf-8")
+    write_cases(tmp_path / "runs.jsonl", [Run(input="Buy.", calls=[create, pay]).to_test_case(id="r1")])
+    files = [str(tmp_path / name) for name in ("runs.jsonl", "goldens.jsonl")]
+    done = RUNNER.invoke(main, ["approve", files[0], "--out", files[1], "--update", "--yes"])
+
+    assert done.exit_code == 0
+    written = json.loads((tmp_path / "goldens.jsonl").read_text("utf-8"))
+    assert written["expected_tools"]["plan"][1]["input_parameters"] == {"order": origin, "amount": 41}

@@ -11,16 +11,18 @@ from toolgrade.calls import CallStatus, ToolCall
 from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, MLLMTestCase, Run, TestCase
 from toolgrade.dataset import ANSWERS, Golden
 from toolgrade.errors import ConfigurationError, InvalidDataError, MissingFieldError
+from toolgrade.expect.from_call import From, bind_to_run
 from toolgrade.expect.plan import Alternatives, Expect, Expectation, Forbid, Plan, name_text
 from toolgrade.expect.value_matchers import Ignore
 from toolgrade.failed_calls import looks_failed
 from toolgrade.matching.alignment import Alignment
 from toolgrade.matching.argument_pattern import Template, fits, holds_matcher, is_pattern
 from toolgrade.matching.json_compare import ABSENT, AbsentType, Path, has_mark
-from toolgrade.metrics import ToolCorrectnessMetric
+from toolgrade.metrics import ToolCorrectnessMetric, ToolGroundingMetric
 from toolgrade.metrics.call_filter import UNDONE
 from toolgrade.metrics.called_tools import call_text, outcome_text, status_of
 from toolgrade.metrics.plan_variants import variants_of
+from toolgrade.metrics.seen_values import is_id
 from toolgrade.redact import Redactor
 from toolgrade.user_turns import UserTurn
 from toolgrade.verdict import run_end
@@ -88,15 +90,27 @@ def approve(case: TestCase, redactor: Redactor, old: list[ToolCall] | Expectatio
         for index, call in enumerate(calls)
         if status_of(call) in UNDONE or looks_failed(call)
     ]
+    notes += _proposals(case)
     bare = [ToolCall(name=call.name, input_parameters=call.arguments) for call in calls]
     safe: Any = redactor.model(LLMTestCase(expected_tools=bare)).expected_tools
     if old is None:
         return Approved(_listed([_without_marks(call, call.arguments, notes) for call in safe]), notes)
     compared = [
-        one.model_copy(update={"type": call.type, "turn": call.turn}) for one, call in zip(safe, calls, strict=True)
+        one.model_copy(update={"type": call.type, "turn": call.turn, "output": call.output})  # `From` reads outputs
+        for one, call in zip(safe, calls, strict=True)
     ]
     case = case.model_copy(update={"tools_called": compared, "expected_tools": old})
     return Approved(_updated(case, old, notes), notes)
+
+
+def _proposals(case: TestCase) -> list[str]:
+    """Return a note for each id in the arguments that an earlier output contains."""
+    sources = ToolGroundingMetric(answer=False).measure(case).findings
+    return [
+        f"{finding.message.removeprefix('Traced: ')[:-1]}: if it is new in each run, expect {finding.expected_value!r}"
+        for finding in sources
+        if isinstance(finding.expected_value, From) and is_id(finding.called_value)
+    ]
 
 
 def approve_conversation(
@@ -180,7 +194,7 @@ def _updated(case: TestCase, old: list[ToolCall] | Expectation, notes: list[str]
         InvalidDataError: It has rules beyond a list of calls, and the calls break them.
     """
     alignment = _COMPARED.align(case)
-    plan = Plan(old) if isinstance(old, list) else old
+    plan = bind_to_run(Plan(old) if isinstance(old, list) else old, case.tools_called or ())
     if isinstance(plan, Alternatives) or not all(map(_is_plain, plan.calls)) or alignment.forbidden:
         if alignment.exact:
             return old

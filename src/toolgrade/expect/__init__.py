@@ -28,6 +28,7 @@ from toolgrade._internal.lazy_imports import lazy_package
 if TYPE_CHECKING:
     from toolgrade.expect.fields import ExpectedOutput as ExpectedOutput
     from toolgrade.expect.fields import ExpectedTools
+    from toolgrade.expect.from_call import From
     from toolgrade.expect.json_form import expectation_json, read_expectation
     from toolgrade.expect.matcher import Exact, Matcher
     from toolgrade.expect.meaning import SameMeaning
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "fields": "ExpectedOutput ExpectedTools",
+    "from_call": "From",
     "json_form": "expectation_json read_expectation",
     "matcher": "Exact Matcher",
     "meaning": "SameMeaning",
@@ -82,6 +84,7 @@ __all__ = [
     "Expect",
     "ExpectedTools",
     "Forbid",
+    "From",
     "Glob",
     "Ignore",
     "IgnoreCase",

@@ -26,7 +26,7 @@ from toolgrade.calls import ToolCall
 from toolgrade.errors import InvalidDataError, Problem, ToolgradeError
 
 # Loaded to register their matchers; those of the other modules are used below.
-from toolgrade.expect import meaning  # noqa: F401 # pyright: ignore[reportUnusedImport]
+from toolgrade.expect import from_call, meaning  # noqa: F401 # pyright: ignore[reportUnusedImport]
 from toolgrade.expect.matcher import MATCHERS, Exact, Matcher, to_plain, without_exact
 from toolgrade.expect.plan import Alternatives, Expect, Expectation, Forbid, OneOf, Parallel, Plan, PlanItem
 from toolgrade.expect.value_matchers import Predicate, SeveralValues
