@@ -649,3 +649,72 @@ def test_simulated_users(tmp_path: Path) -> None:
         [Golden(user=stopping, expected_tools=[ToolCall(name="book", input_parameters={"city": "12"})])], TOOLS
     )
     assert not lint([Golden(user=lambda _: None, expected_tools=[])], TOOLS)
+
+
+def recorded(
+    expected: dict[str, Any], *, said: str = "Mail ann@shop.example.", output: Any = "sent", reads: str = "mail"
+) -> Any:
+    """A case that expects one write, beside a recording of it."""
+    return LLMTestCase(
+        input=said,
+        expected_tools=[ToolCall(name=reads, input_parameters=expected)],
+        tools_called=[
+            ToolCall(name="look_up", output={"order": "A-1702", "day": "2026-05-20"}),
+            ToolCall(name=reads, input_parameters=expected, output=output),
+        ],
+    )
+
+
+UNTRACED: list[tuple[dict[str, Any], bool]] = [
+    ({"to": "ann@shop.example", "order": "A-1702", "day": "May 20, 2026"}, False),
+    ({"subject": "Your order is late"}, True),
+    ({"subject": "mail ann@shop.example"}, False),
+    ({"day": "2026-05-21"}, True),
+    ({"order": "A-1703"}, True),
+    ({"amount": 4017.5, "flag": True, "kind": "gold", "no": 3, "note": None}, False),
+    ({"amount": 4017513}, True),
+    ({"rows": [{"order": "A-1702"}, {"order": "B-9"}]}, True),
+]
+
+
+@pytest.mark.parametrize(("expected", "is_found"), UNTRACED, ids=repr)
+def test_values_that_no_run_could_know(expected: dict[str, Any], is_found: bool) -> None:
+    """Neither the task nor an output mentions them, so only chance passes."""
+    found = [finding for finding in lint([recorded(expected)]) if finding.kind is LintKind.UNTRACED]
+    assert bool(found) is is_found
+    for finding in found:
+        assert finding.path.startswith("$[0].expected_tools[0].input_parameters.")
+        assert finding.message.startswith("no task and no output mentions ")
+        assert finding.message.endswith("; use Ignore(), or From() if a call returns it")
+
+
+def test_a_value_that_any_run_of_the_expectation_knew_is_no_finding() -> None:
+    """A run that went wrong early saw less; without outputs, and for reads, nothing is said."""
+    expected = {"order": "A-1703"}
+
+    def kinds(*cases: LLMTestCase) -> list[str]:
+        return [finding.kind.value for finding in lint(cases)]
+
+    assert kinds(recorded(expected), recorded(expected)) == ["untraced"]
+    assert kinds(recorded(expected), recorded(expected, said="Mail Ann about A-1703.")) == []
+    assert kinds(recorded(expected, said="About A-1703."), recorded(expected)) == []
+    assert kinds(recorded(expected, output=None)) == []
+    assert kinds(recorded(expected, reads="get_order")) == []
+
+
+IDLE: list[tuple[dict[str, Any], bool]] = [
+    ({"expected_tools": [{"name": "get_order"}], "ends": "ok"}, True),
+    ({"expected_tools": [{"name": "get_order"}], "expected_output": {"$is": "not", "value": "sorry"}}, True),
+    ({"expected_output": {"$is": "not", "value": "sorry"}}, True),
+    ({"expected_tools": [{"name": "get_order"}], "required_texts": ["A-17"]}, False),
+    ({"expected_tools": [{"name": "cancel"}], "ends": "ok"}, False),
+    ({"expected_tools": [{"name": "get_order"}]}, False),
+    ({"expected_tools": [], "ends": "ok"}, False),
+]
+
+
+@pytest.mark.parametrize(("fields", "is_found"), IDLE, ids=repr)
+def test_goldens_that_a_run_passes_by_doing_nothing(fields: dict[str, Any], is_found: bool) -> None:
+    """Of what only TaskSuccessMetric reads; a golden that expects nothing is meant so."""
+    golden = Golden.model_validate({"input": "Where is my order?", **fields})
+    assert [finding.kind.value for finding in lint([golden])] == (["asks_nothing"] if is_found else [])

@@ -22,6 +22,7 @@ from toolgrade.matching.argument_pattern import ONE, Template, holds_matcher
 from toolgrade.matching.json_compare import ABSENT, AbsentType
 from toolgrade.metrics.call_filter import CallFilter
 from toolgrade.metrics.plan_variants import has_forbidden_calls, variants_of
+from toolgrade.metrics.seen_values import SeenValues
 from toolgrade.metrics.tool_effects import guess_effect
 
 _PROVIDED = (ToolCallType.HOSTED, ToolCallType.MCP)
@@ -47,14 +48,21 @@ class _LocatedItem:
 
 
 def check_expectation(
-    expected: Sequence[ToolCall] | Expectation, spot: Spot, tools: Tools, called: Sequence[ToolCall] = ()
+    expected: Sequence[ToolCall] | Expectation,
+    spot: Spot,
+    tools: Tools,
+    called: Sequence[ToolCall] = (),
+    seen: SeenValues | None = None,
 ) -> Iterator[LintFinding]:
-    """Yield the findings of the expectation of a case, which is at `spot` in the file; `called` is its recording."""
+    """Yield the findings of the expectation of a case, which is at `spot` in the file.
+
+    `called` are the calls of its recording, `seen` what the agent saw in it, if all of that is known.
+    """
     plans = (Plan(list(expected)),) if isinstance(expected, Sequence) else expected.plans
     spots = [spot.at("alternatives", index) for index in range(len(plans))] if len(plans) > 1 else [spot]
     yield from _same_alternatives(plans, spots, "is the same plan as")
     for plan, where in zip(plans, spots, strict=True):
-        yield from _PlanCheck(plan, where, tools, called).findings()
+        yield from _PlanCheck(plan, where, tools, called, seen).findings()
 
 
 def _finding(kind: LintKind, spot: Spot, message: str) -> LintFinding:
@@ -69,6 +77,7 @@ class _PlanCheck:
     spot: Spot
     tools: Tools
     called: Sequence[ToolCall] = ()
+    seen: SeenValues | None = None
 
     def findings(self) -> Iterator[LintFinding]:
         """Yield all findings."""
@@ -97,6 +106,8 @@ class _PlanCheck:
             yield from self._forbidden(call, arguments, place)
             yield from self._failed(call, arguments, place.spot)
             yield from _placeholders(call.input_parameters, place.spot.at("input_parameters"))
+            if self.seen is not None and not _reads(call.name):
+                yield from _untraced(call.input_parameters, place.spot.at("input_parameters"), self.seen)
         if getattr(call, "type", None) not in _PROVIDED:
             key, verb = _NAME_KEYS.get(type(call), ("name", "expects"))
             yield from self._unknown(call.name, place.spot.at(key), verb)
@@ -139,7 +150,7 @@ class _PlanCheck:
 
     def _failed(self, call: ToolCall | Expect, arguments: Any, spot: Spot) -> Iterator[LintFinding]:
         """Yield a finding if the recording has this write, and it failed each time."""
-        if arguments is ABSENT or (isinstance(call.name, str) and guess_effect(call.name) is ToolEffect.READ):
+        if arguments is ABSENT or _reads(call.name):
             return
         same = self._same_calls(_accepting(call.name), Template.of(arguments))
         done = _SUCCESSES.without_failed([], list(same.values())).called
@@ -242,6 +253,19 @@ def check_placeholder(text: object, spot: Spot) -> Iterator[LintFinding]:
     if isinstance(text, str) and _PLACEHOLDER.fullmatch(text.strip()):
         message = f"{short_json(text)} looks like a placeholder, which no agent says or passes; write the real value"
         yield _finding(LintKind.PLACEHOLDER, spot, message)
+
+
+def _reads(name: Name) -> bool:
+    return isinstance(name, str) and guess_effect(name) is ToolEffect.READ
+
+
+def _untraced(value: Any, spot: Spot, seen: SeenValues) -> Iterator[LintFinding]:
+    """Yield the values that a recorded agent could not know."""
+    if not seen.explains(value):
+        message = f"no task and no output mentions {short_json(value)}; use Ignore(), or From() if a call returns it"
+        yield _finding(LintKind.UNTRACED, spot, message)
+    for key, item in json_items(value):
+        yield from _untraced(item, spot.under(key), seen)
 
 
 def _no_effect(call: Expect | Forbid, spot: Spot) -> Iterator[LintFinding]:

@@ -8,18 +8,23 @@ from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
 from toolgrade._internal.budget import CaseBudget
-from toolgrade._internal.json import JsonObject, parse_json, short_repr
+from toolgrade._internal.json import JsonObject, canonical_json, parse_json, short_repr
 from toolgrade.calls import ToolSpec, read_tool_spec
 from toolgrade.cases import AnyCase, LLMTestCase, MLLMTestCase, Turn
 from toolgrade.dataset import Document, Golden, Source, file_error, problems_of, read_bytes, source_name
 from toolgrade.errors import DataFileError, InvalidDataError, Problem
+from toolgrade.failed_calls import is_unrecorded
 from toolgrade.formats.messages.field_readers import Notes
 from toolgrade.formats.records import read_specs
 from toolgrade.inputs import Entry, Reading, read_entries
 from toolgrade.linting.conversation_checks import check_turns, check_user
 from toolgrade.linting.findings import LintFinding, LintKind, LintReport, Spot
+from toolgrade.linting.idle_checks import check_idle
 from toolgrade.linting.plan_checks import check_expectation, check_placeholder
 from toolgrade.linting.schema_fit import Tools
+from toolgrade.metrics.called_tools import as_case
+from toolgrade.metrics.seen_values import SeenValues
+from toolgrade.metrics.tool_grounding import events_of
 from toolgrade.user_turns import SimulatedUser, UserTurn
 
 Cases: TypeAlias = "Source | Iterable[AnyCase | Golden]"
@@ -97,11 +102,16 @@ class _Linter:
         self.tools = Tools(tools)
         self.ids: dict[str, str] = {}  # the place of the first case with each id
         self.reported_schemas: set[str] = set()  # the messages
+        self.untraced: dict[str, dict[str, LintFinding]] = {}
+        """By expectation, values that none of its runs so far could know, with the finding of the first run."""
         self.cases = self.without_expectation = self.without_tools = 0
 
     def report(self, entries: Iterable[Entry]) -> LintReport:
         """Return the findings of all entries."""
         findings = [finding for entry in entries for finding in self._check_entry(entry)]
+        untraced = [finding for of_one in self.untraced.values() for finding in of_one.values()]
+        if untraced:
+            findings = sorted([*findings, *untraced], key=lambda finding: finding.line or 0)
         return LintReport(self.source, tuple(findings), self.cases, self.without_expectation, self.without_tools)
 
     def _check_entry(self, entry: Entry) -> Iterator[LintFinding]:
@@ -114,20 +124,35 @@ class _Linter:
                 yield from self._check_id(document.value.get("id"), document)
         for case in entry.cases:
             self.cases += 1
-            for finding in self._check_case(case, document):
+            untraced: dict[str, LintFinding] = {}
+            seen = _seen_in(case)
+            for finding in self._check_case(case, document, seen):
                 # A finding about the schema of a tool is reported for the first case only.
                 if finding.kind is LintKind.SCHEMA:
                     if finding.message in self.reported_schemas:
                         continue
                     self.reported_schemas.add(finding.message)
-                yield replace(finding, line=document.line)
+                located = replace(finding, line=document.line)
+                if finding.kind is LintKind.UNTRACED:
+                    untraced[finding.message] = located
+                else:
+                    yield located
+            if seen is not None:
+                self._add_untraced(_json_of(case), untraced)
 
-    def _check_case(self, case: AnyCase | Golden, document: Document) -> Iterator[LintFinding]:
+    def _add_untraced(self, case: JsonObject, untraced: dict[str, LintFinding]) -> None:
+        """Keep the values that no other run with the same expectation knew either."""
+        key = canonical_json([part.get("expected_tools") for part in (case, *case.get("turns", ()))])
+        known = self.untraced.setdefault(key, untraced)
+        self.untraced[key] = {message: known[message] for message in known if message in untraced}
+
+    def _check_case(self, case: AnyCase | Golden, document: Document, seen: SeenValues | None) -> Iterator[LintFinding]:
         yield from self._check_id(case.id, document)
         spot = _spot(document)
         yield from check_placeholder(case.expected_output, spot.at("expected_output"))
         turns = _turns_in(case, spot)
         yield from check_turns(case, turns, spot)
+        yield from check_idle(case, spot)
         if isinstance(case, Golden) and isinstance(case.user, SimulatedUser):
             yield from check_user(case, case.user, spot.at("user"))
         stating: list[tuple[AnyCase | Golden | Turn | UserTurn, Spot]] = [(case, spot), *turns]
@@ -145,7 +170,7 @@ class _Linter:
             for one, where in stating:
                 if one.expected_tools is not None:
                     called = getattr(one, "tools_called", None) or ()
-                    findings += check_expectation(one.expected_tools, where.at("expected_tools"), tools, called)
+                    findings += check_expectation(one.expected_tools, where.at("expected_tools"), tools, called, seen)
         yield from findings
 
     def _check_id(self, case_id: object, document: Document) -> Iterator[LintFinding]:
@@ -156,6 +181,15 @@ class _Linter:
         if earlier != document.place:
             message = f"the id {case_id!r} is already used by {earlier}"
             yield LintFinding(LintKind.DUPLICATE_ID, _spot(document).at("id").path, message, line=document.line)
+
+
+def _seen_in(case: AnyCase | Golden) -> SeenValues | None:
+    """Return what the agent saw in the recording of a case; `None` without a recording that has all outputs."""
+    run = None if isinstance(case, Golden) else as_case(case)
+    calls = run.tools_called if run is not None else None
+    if run is None or not calls or any(is_unrecorded(call) or not call.captured("output") for call in calls):
+        return None
+    return SeenValues(events_of(run, calls))
 
 
 def _json_of(case: AnyCase | Golden) -> JsonObject:
