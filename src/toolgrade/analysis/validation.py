@@ -29,6 +29,8 @@ from toolgrade.stats import RESAMPLES, Interval, auc, auc_interval, check_positi
 
 _COLUMNS = ("metric", "scored", "AUC", "95 % interval", "best threshold", "good among passes")
 _LONGEST_REASON = 200
+_CHANCE = 0.5
+"""The AUC of a score that says nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,8 @@ class MetricValidity:
         interval: 95 % interval of `auc`; `None` if it cannot be computed.
         best_threshold: The threshold at which the mean of the share of good runs that pass and of bad runs that fail
             is highest, of equals the lowest; `None` without both. It fits these runs: check it on others.
+        best_passed: Runs that pass at it.
+        best_good_passed: Good runs among these.
         unscored: Runs with a label that have no score.
         reason: The most frequent reason for that.
 
@@ -70,8 +74,23 @@ class MetricValidity:
     auc: float | None
     interval: Interval | None
     best_threshold: float | None
+    best_passed: int | None
+    best_good_passed: int | None
     unscored: int
     reason: str | None
+
+    @property
+    def proposal(self) -> str:
+        """The threshold to set, and how many runs that pass are good with it, as a sentence; empty without both."""
+        if self.best_threshold is None or self.best_passed is None:
+            return ""
+        if self.interval is None or self.interval.low <= _CHANCE:
+            return "no threshold is proposed, since these runs do not show that it tells good from bad"
+        share = f"{self.best_good_passed} of {self.best_passed} passes are good"
+        missed = f"{self.good - (self.best_good_passed or 0)} of {self.good} good runs fail"
+        if (self.best_passed, self.best_good_passed) == (self.passed, self.good_passed):
+            return f"its threshold {self.threshold:g} suits these runs: {share}, {missed}"
+        return f"set threshold={_threshold_text(self.best_threshold)}: {share}, {missed}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +115,7 @@ class Validity:
         4 cases by metadata.solved: 2 good, 2 bad
         metric            scored   AUC  95 % interval  best threshold  good among passes
         tool_correctness       4  0.75   0.50 to 1.00               1      2 of 3 at 0.5
+        tool_correctness: no threshold is proposed, since these runs do not show that it tells good from bad
     """
 
     label: str
@@ -109,7 +129,7 @@ class Validity:
         return dict(to_json_value(self))
 
     def __str__(self) -> str:
-        """Return the table, and below it why runs have no score."""
+        """Return the table, and below it which threshold to set and why runs have no score."""
         unlabelled = self.cases - self.good - self.bad
         title = f"{plural(self.cases, 'case')} by {printable(self.label)}: {self.good} good, {self.bad} bad"
         rows = [_COLUMNS, *map(_cells, self.metrics)]
@@ -118,6 +138,7 @@ class Validity:
         for first, *others in rows:
             numbers = [text.rjust(width) for text, width in zip(others, widths[1:], strict=True)]
             lines.append("  ".join([first.ljust(widths[0]), *numbers]))
+        lines += [f"{printable(row.metric)}: {row.proposal}" for row in self.metrics if row.proposal]
         for row in self.metrics:
             if row.reason is not None:
                 runs = plural(row.unscored, "case")
@@ -133,9 +154,13 @@ def _cells(row: MetricValidity) -> tuple[str, ...]:
         str(row.good + row.bad),
         "-" if row.auc is None else hundredths_text(row.auc),
         "-" if interval is None else f"{hundredths_text(interval.low)} to {hundredths_text(interval.high)}",
-        "-" if row.best_threshold is None else f"{math.floor(row.best_threshold * 10_000) / 10_000:g}",
+        "-" if row.best_threshold is None else _threshold_text(row.best_threshold),
         f"{row.good_passed} of {row.passed} at {row.threshold:g}",
     )
+
+
+def _threshold_text(threshold: float) -> str:
+    return f"{math.floor(threshold * 10_000) / 10_000:g}"
 
 
 def validate(
@@ -219,6 +244,8 @@ def _validity(
     good, keys = [labels[at] for at in scored], [clusters[at] for at in scored]
     passes = [is_good for at, is_good in zip(scored, good, strict=True) if results[at].passed]
     reasons = Counter(_first_line(result) for result in results if result.score is None)
+    best = _best_threshold(scores, good)
+    best_passes = None if best is None else [one for score, one in zip(scores, good, strict=True) if score >= best]
     return MetricValidity(
         metric=name,
         threshold=results[0].threshold,
@@ -228,7 +255,9 @@ def _validity(
         good_passed=sum(passes),
         auc=auc(scores, good),
         interval=auc_interval(scores, good, keys, resamples=resamples, seed=seed),
-        best_threshold=_best_threshold(scores, good),
+        best_threshold=best,
+        best_passed=None if best_passes is None else len(best_passes),
+        best_good_passed=None if best_passes is None else sum(best_passes),
         unscored=len(results) - len(scored),
         reason=reasons.most_common(1)[0][0] if reasons else None,
     )
