@@ -19,14 +19,18 @@ from typing import Any
 from environments import HERE, REPOSITORY, CannotInstallError, python_with
 from rich.console import Console
 from validity.constants import figures as constant_figures
-from validity.own import rows
+from validity.grounding import figures as grounding_figures
+from validity.grounding import grounding_of_runs
+from validity.own import AGREEMENT, GATES, GROUNDING, Gate, agreement_of_runs, rows
 from validity.runs import Run, case_of, data_sets, peer_case
 from validity.table import json_text, show, write_sections
 
 import toolgrade
 from toolgrade import LLMTestCase, MetricResult, ResultStatus, ToolgradeError, validate
+from toolgrade._internal.json import is_number
 from toolgrade.metrics import Metric
-from toolgrade.stats import RESAMPLES, Interval
+from toolgrade.result import TOLERANCE
+from toolgrade.stats import RESAMPLES, Interval, rate_interval
 
 RESULTS, PAGE = HERE / "validity" / "results.json", HERE / "validity" / "README.md"
 TIME_LIMIT = 1800
@@ -99,11 +103,7 @@ def main() -> int:
         return 2
     kinds: dict[str, str] = {}
     scores: dict[str, dict[str, list[Score]]] = {name: {} for name in data}
-    for row in rows():
-        kinds[row.name] = "toolgrade"
-        with console.status(row.name):
-            for name, runs in data.items():
-                scores[name][row.name] = [_own_score(row.metric, case_of(run, **row.options)) for run in runs]
+    _add_own(data, scores, kinds)
     versions, absent = [f"toolgrade {toolgrade.__version__}"], dict[str, str]()
     for peer in () if options.own else PEERS:
         with console.status(f"{peer.name}: making its environment, and scoring"):
@@ -121,6 +121,7 @@ def main() -> int:
         with console.status(f"{name}: comparing"):
             results["data"][name] = _figures(runs, scores[name], options.resamples)
     results |= constant_figures(data)
+    results |= _grounding(data)
     if options.json:
         print(json.dumps(results))
     else:
@@ -146,6 +147,32 @@ def _options() -> argparse.Namespace:
         options.write = False
     options.data = options.data or []
     return options
+
+
+def _add_own(
+    data: Mapping[str, Sequence[Run]], scores: dict[str, dict[str, list[Score]]], kinds: dict[str, str]
+) -> None:
+    """Add the scores of toolgrade's rows."""
+    for row in rows():
+        kinds[row.name] = "toolgrade"
+        with console.status(row.name):
+            for name, runs in data.items():
+                scores[name][row.name] = [_own_score(row.metric, case_of(run, **row.options)) for run in runs]
+    for row_name, scores_of in ((GROUNDING, grounding_of_runs), (AGREEMENT, agreement_of_runs)):
+        kinds[row_name] = "toolgrade"
+        with console.status(row_name):
+            for name, runs in data.items():
+                scores[name][row_name] = [*scores_of(runs)]
+
+
+def _grounding(data: Mapping[str, Sequence[Run]]) -> dict[str, Any]:
+    """Return the figures about where values come from, and print what was flagged in good runs."""
+    with console.status("where values come from"):
+        figures, flags = grounding_figures(data)
+    for name, messages in flags.items():  # values of recorded runs, which no file of this repository has
+        for message in messages:
+            console.print(f"{name}: {message}", markup=False, highlight=False)
+    return figures
 
 
 def _own_score(metric: Metric, case: LLMTestCase) -> Score:
@@ -219,7 +246,26 @@ def _figures(runs: Sequence[Run], scores: Mapping[str, Sequence[Score]], resampl
             metric.metric: [*_rounded(metric.auc, metric.interval), metric.good + metric.bad]
             for metric in validity.metrics
         },
+        "gates": {gate.name: _gate(gate, runs, scores[gate.row]) for gate in GATES},
     }
+
+
+def _gate(gate: Gate, runs: Sequence[Run], scores: Sequence[Score]) -> list[list[float | None]]:
+    """Return the share of good runs that a gate fails, and of runs that pass which are good, both with their ends."""
+    scored = [
+        (run, score >= gate.threshold - TOLERANCE) for run, score in zip(runs, scores, strict=True) if is_number(score)
+    ]
+    fails = [(not passes, run["task"]) for run, passes in scored if run["reward"] >= 1]
+    good = [(run["reward"] >= 1, run["task"]) for run, passes in scored if passes]
+    return [_share(of_runs) for of_runs in (fails, good)]
+
+
+def _share(of_runs: Sequence[tuple[bool, Any]]) -> list[float | None]:
+    if not of_runs:
+        return [None, None, None]
+    outcomes, tasks = [outcome for outcome, _ in of_runs], [str(task) for _, task in of_runs]
+    ends = rate_interval(outcomes, tasks) or (None, None)
+    return [one if one is None else round(one, DIGITS) for one in (sum(outcomes) / len(outcomes), *ends)]
 
 
 def _rounded(value: float | None, interval: Interval | None) -> list[float | None]:

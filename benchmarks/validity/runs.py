@@ -2,7 +2,8 @@
 
 The form is one JSON object a line: `id`, `task`, `reward`; `called` and `expected`, lists of `name`, `args` and, where
 known, `turn` and `changes_state` (by the benchmark's own code); calls that were made also have `failed` and `output`.
-`query`, `said` (texts of the agent, in order), `required_texts`, `expected_output` and `ended` may be missing.
+`query`, `said` (texts of the agent, in order), `user` (texts of the user), `instructions` (the system prompt),
+`required_texts`, `expected_output` and `ended` may be missing.
 """
 
 from __future__ import annotations
@@ -51,13 +52,17 @@ def _from_conversation(record: Run) -> Run:
     user, or by a transfer to a person.
     """
     messages = record["agent_trajectory"]
-    outputs = {message["tool_call_id"]: message["content"] for message in messages if message["role"] == "tool"}
+    outputs: dict[str, list[str]] = {}  # an id may occur again, in the order of its calls
+    for message in messages:
+        if message["role"] == "tool":
+            outputs.setdefault(message["tool_call_id"], []).append(message["content"])
     called: list[dict[str, Any]] = []
     turn = 0
     for message in messages:
         turn += message["role"] == "user"
         for call in message.get("tool_calls") or []:
-            function, output = call["function"], outputs.get(call["id"], "")
+            function, answers = call["function"], outputs.get(call["id"])
+            output = answers.pop(0) if answers else ""
             called.append(
                 {
                     "name": function["name"],
@@ -73,6 +78,8 @@ def _from_conversation(record: Run) -> Run:
         "id": record["id"],
         "task": record["metadata"]["task_id"],
         "query": record["query"],
+        "user": [message["content"] for message in messages if message["role"] == "user"],
+        "instructions": "\n\n".join(message["content"] for message in messages if message["role"] == "system"),
         "reward": record["metadata"]["reward"],
         "called": called,
         "expected": [{**call, "changes_state": _changes_state(call["name"])} for call in record["expected_tools"]],
@@ -86,24 +93,25 @@ def _changes_state(name: str) -> bool:
     return not any(fnmatchcase(name, pattern) for pattern in _READS)
 
 
-def case_of(run: Run, *, texts: bool = True, failures: bool = True) -> LLMTestCase:
+def case_of(run: Run, *, texts: bool = True, failures: bool = True, prefix: str = "") -> LLMTestCase:
     """Return toolgrade's case of a run; effects are never given.
 
     Args:
         run: The run.
         texts: With what the agent said and had to say, and whether the run ended; else with the calls and their turns.
         failures: With the status of each call; else failures show in its output at most.
+        prefix: What the names of all tools begin with.
     """
     turns = all(call.get("turn") is not None for call in run["called"])  # else they cannot be compared
     called: list[dict[str, Any]] = []
     for call in run["called"]:
         execution = {"execution": {"status": "error"}} if failures and call.get("failed") else {}
-        called.append({**_plain_call(call, turns=turns), "output": call.get("output"), **execution})
+        called.append({**_plain_call(call, turns=turns, prefix=prefix), "output": call.get("output"), **execution})
     case: dict[str, Any] = {
         "id": str(run["id"]),
         "input": run.get("query"),
         "tools_called": called,
-        "expected_tools": [_plain_call(call, turns=turns) for call in run["expected"]],
+        "expected_tools": [_plain_call(call, turns=turns, prefix=prefix) for call in run["expected"]],
         "metadata": {"reward": run["reward"], "task": run["task"]},
     }
     if texts:
@@ -115,9 +123,9 @@ def case_of(run: Run, *, texts: bool = True, failures: bool = True) -> LLMTestCa
     return LLMTestCase.model_validate(case)
 
 
-def _plain_call(call: dict[str, Any], *, turns: bool) -> dict[str, Any]:
+def _plain_call(call: dict[str, Any], *, turns: bool, prefix: str) -> dict[str, Any]:
     turn = {"turn": call["turn"]} if turns and call.get("turn") is not None else {}
-    return {"name": call["name"], "input_parameters": call.get("args") or {}, **turn}
+    return {"name": prefix + call["name"], "input_parameters": call.get("args") or {}, **turn}
 
 
 def peer_case(run: Run, *, prepared: bool) -> dict[str, list[Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 END = "<!-- to here -->\n"
-SECTIONS = ("scores", "constants")
+SECTIONS = ("scores", "gates", "grounding", "chance", "constants")
 
 Cells = tuple[str, ...]
 
@@ -28,34 +28,44 @@ COLUMNS = (
     "TaskSuccess(calls_only), effects guessed",
     "TaskSuccess of the calls",
     "TaskSuccess",
+    "TaskSuccess, tools with a shared prefix",
+    "ToolSuccessRate",
+    "RunHealth",
+    "ToolGrounding of writes",
+    "agreement of runs",
 )
 """The rows of the results that the page shows, as its columns: those that were also measured elsewhere."""
 
+_NOT_MEASURED = ("-",) * 5
 ELSEWHERE: dict[str, tuple[str, ...]] = {
-    "airline, other half, 100 runs": (".49", ".49", ".49", ".65", ".52", ".97", ".56", ".981", "-", "1.00*"),
-    "retail, other half, 100 runs": (".72", ".87", ".87", ".81", ".74", ".95", ".86", ".953", "-", ".993*"),
-    "retail, texts parsed, 80 runs": (".72", ".95", ".95", ".83", ".86", ".98", ".91", ".987", "-", ".992*"),
-    "tau2, 40 runs": (".55", ".62", ".62", ".73", ".58", ".99", ".62", ".948", "-", ".993*"),
-    "AgentDojo, clean, 816 runs": (".79", ".79", ".79", ".71", ".76", ".72", ".80", ".783", "-", ".890*"),
-    "AgentDojo, attacked, 816 runs": (".75", ".70", ".70", ".65", ".70", ".72", ".69", ".766", "-", ".846*"),
-    "BFCL multi-turn, 400 runs": (".84", ".95", ".95", ".90", ".84", ".79", ".91", ".916", "-", ".956*"),
-    "mean of these seven": (
-        *(".694", ".768", ".768", ".752", ".713", ".873", ".764"),
-        *(".905 (.875 to .926)", ".921*", ".953* (.935 to .965)"),
-    ),
-    "WorkBench, all 2,760 runs": (".625", "-", ".739", ".947", "-", "-", "-", ".985", "-", ".993*"),
-    "tau retail subtasks, all 108 runs": (".630", "-", ".775", ".748", "-", "-", "-", ".929", "-", ".971*"),
-    "tau2 retail, another agent, 342 runs": (".648", "-", ".744", ".734", "-", "-", "-", ".926", "-", ".969*"),
+    name: (*figures, *_NOT_MEASURED)
+    for name, figures in {
+        "airline, other half, 100 runs": (".49", ".49", ".49", ".65", ".52", ".97", ".56", ".981", "-", "1.000"),
+        "retail, other half, 100 runs": (".72", ".87", ".87", ".81", ".74", ".95", ".86", ".953", "-", ".993"),
+        "retail, texts parsed, 80 runs": (".72", ".95", ".95", ".83", ".86", ".98", ".91", ".987", "-", ".992"),
+        "tau2, 40 runs": (".55", ".62", ".62", ".73", ".58", ".99", ".62", ".948", "-", ".993"),
+        "AgentDojo, clean, 816 runs": (".79", ".79", ".79", ".71", ".76", ".72", ".80", ".783", "-", ".891"),
+        "AgentDojo, attacked, 816 runs": (".75", ".70", ".70", ".65", ".70", ".72", ".69", ".766", "-", ".847"),
+        "BFCL multi-turn, 400 runs": (".84", ".95", ".95", ".90", ".84", ".79", ".91", ".916", "-", ".964"),
+        "mean of these seven": (
+            *(".694", ".768", ".768", ".752", ".713", ".873", ".764"),
+            *(".905 (.875 to .926)", ".916", ".954 (.937 to .967)"),
+        ),
+        "WorkBench, all 2,760 runs": (".625", "-", ".739", ".947", "-", "-", "-", ".985", "-", ".989"),
+        "tau retail subtasks, all 108 runs": (".630", "-", ".775", ".748", "-", "-", "-", ".929", "-", ".970"),
+        "tau2 retail, another agent, 342 runs": (".648", "-", ".744", ".734", "-", "-", "-", ".926", "-", ".973"),
+        "three more tau2 sets": (*("-",) * 9, ".974 to .998"),
+        "HotpotQA": (*("-",) * 9, ".950"),
+        "MedAgentBench": (*("-",) * 9, ".71"),
+        "LiveMCPBench, human labels, 95 runs": (*("-",) * 9, ".50"),
+    }.items()
 }
-"""Figures that this benchmark did not measure: of runs that are kept apart, taken over as they were reported.
-
-Those with an asterisk are of the rule that `TaskSuccessMetric` was built from, before it was built.
-"""
+"""Figures that this benchmark did not measure: of runs that are kept apart, taken over as they were reported."""
 
 
 def section(results: Mapping[str, Any], name: str) -> str:
     """Return one of the tables of the page, in Markdown."""
-    header, *body = {"scores": _scores, "constants": _constants}[name](results)
+    header, *body = _TABLES[name](results)
     rule = ("---", *("--:" for _ in header[1:]))
     lines = [f"| {' | '.join(cells)} |" for cells in (header, rule, *body)]
     if name == "scores":
@@ -123,6 +133,48 @@ def _constants(results: Mapping[str, Any]) -> Iterator[Cells]:
     yield ("constant", "value", f"half of it (now {mean:.4f})", "double")
     for name, (value, half, double) in results["constants"].items():
         yield (name, f"{value:g}", f"{half:.4f}", f"{double:.4f}")
+
+
+def _grounding(results: Mapping[str, Any]) -> Iterator[Cells]:
+    """Yield the arguments of writes that were flagged, of good and of bad runs."""
+    yield ("data", "good runs: flagged of checked", "share", "bad runs: flagged of checked", "share")
+    for name, counts in results["grounding"].items():
+        cells: list[str] = []
+        for side in ("good", "bad"):
+            flagged = counts.get(f"{side} ungrounded", 0)
+            checked = flagged + counts.get(f"{side} traced", 0)
+            cells += [f"{flagged} of {checked}", f"{flagged / checked:.1%}" if checked else "-"]
+        yield (f"**{name}**", *cells)
+
+
+def _gates(results: Mapping[str, Any]) -> Iterator[Cells]:
+    """Yield what each gate costs on each data set: good runs that fail, and passes that are good."""
+    sets = _sets(results)
+    yield ("gate", *(f"{name} ({one['good'] / one['runs']:.0%} good)" for name, one in sets))
+    for gate in next(iter(sets))[1]["gates"]:
+        yield (gate, *(" / ".join(map(_percent, one["gates"][gate])) for _, one in sets))
+
+
+def _percent(share: list[float | None]) -> str:
+    value, low, high = share
+    if value is None:
+        return "-"
+    return f"{value:.0%}" if low is None or high is None else f"{value:.0%} ({low:.0%} to {high:.0%})"
+
+
+def _chance(results: Mapping[str, Any]) -> Iterator[Cells]:
+    yield ("random values", "seen", "seen or derived")
+    for kind, shares in results["chance"].items():
+        yield (kind, *(f"{share:.1%}" for share in shares))
+
+
+_TABLES: dict[str, Callable[[Mapping[str, Any]], Iterator[Cells]]] = {
+    "scores": _scores,
+    "gates": _gates,
+    "grounding": _grounding,
+    "chance": _chance,
+    "constants": _constants,
+}
 
 
 def _cell(row: list[Any] | None) -> str:

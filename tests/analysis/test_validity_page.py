@@ -173,6 +173,10 @@ def test_conversation_in_the_neutral_form() -> None:
     assert (case.required_texts, case.ended, case.ends) == (["1A"], True, "ok")
     assert (bare.agent_texts, bare.required_texts, bare.ends) == (None, [], None)
     assert all(call.execution is None for call in bare.tools_called)
+    named = runs.case_of(run, prefix="acme_")
+    assert [[call.name for call in calls] for calls in (named.tools_called, named.expected_tools)] == [
+        [f"acme_{call.name}" for call in calls] for calls in (case.tools_called, case.expected_tools)
+    ]
     assert runs.peer_case(run, prepared=True) == {
         "called": [["book", {"seat": 1}]],
         "expected": [["book", {"seat": 1}]],
