@@ -254,6 +254,8 @@ def test_options_leave_arguments_out() -> None:
     seat, code = ("book", "$.input_parameters.seat"), ("book", "$.input_parameters.note.code")
     assert tools() == [("search", "$.input_parameters.page"), seat, code]
     assert tools(only="write") == [seat, code]
+    assert tools(only="write", effects={"search": "write"}) == tools()
+    assert ToolGroundingMetric(only="write").measure(case_of({}, call("frobnicate", {"id": "X9Z8"}))).score == 0
     assert tools(only="write", effects={"book": "read"}) == []
     assert tools(ignore=["*.page", "book.note.*"]) == [seat]
 
@@ -295,6 +297,17 @@ def test_error_texts_are_seen() -> None:
     failed = {"status": "error", "error": "the total price is 375"}
     calls = [call("pay", {}, None, execution=failed), call("pay", {"amount": 375})]
     assert ToolGroundingMetric().measure(case_of({"user": "Pay."}, *calls)).score == 1
+
+
+def test_an_error_that_repeats_an_invented_value_is_no_source() -> None:
+    """The agent guesses an id, is told that there is none, and uses it all the same."""
+    guess = call("get_order", {"id": "W777123"}, "Error: order W777123 not found, did you mean W888123?")
+    for value, score in (("W777123", 0), ("W888123", 1)):
+        case = case_of({"user": "Cancel my order."}, guess, call("cancel", {"id": value}))
+        assert ToolGroundingMetric(only="write").measure(case).score == score
+    confirmed = call("get_order", {"id": "W777123"}, {"id": "W777123", "status": "open"})
+    case = case_of({"user": "Cancel my order."}, confirmed, call("cancel", {"id": "W777123"}))
+    assert ToolGroundingMetric().measure(case).score == 0.5
 
 
 WRONG: list[dict[str, Any]] = [

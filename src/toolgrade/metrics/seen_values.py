@@ -73,6 +73,7 @@ class Event:
         tool: The name of the tool.
         turn: The turn of the user, from 1.
         call: The position of the call.
+        echo: Values that a failed call was called with: what its error says of them is no source.
     """
 
     kind: EventKind
@@ -80,6 +81,7 @@ class Event:
     tool: str = ""
     turn: int | None = None
     call: int | None = None
+    echo: frozenset[str] = frozenset()
 
 
 Admits: TypeAlias = Callable[[Event], bool]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import compress, count
 from typing import Any, ClassVar, Final, NamedTuple
 
 from toolgrade._internal.json import is_number, json_items, json_path, short_repr
@@ -16,7 +17,7 @@ from toolgrade.calls import ToolCall, ToolEffect
 from toolgrade.cases import TestCase, WholeConversation, input_with_images
 from toolgrade.errors import ConfigurationError
 from toolgrade.expect.from_call import From
-from toolgrade.failed_calls import is_unrecorded
+from toolgrade.failed_calls import is_unrecorded, looks_failed
 from toolgrade.matching.json_compare import ABSENT, Path, has_mark
 from toolgrade.metrics.base import CallMetric, Details, Measurement
 from toolgrade.metrics.call_filter import CallFilter, Only
@@ -51,7 +52,8 @@ class ToolGroundingMetric(CallMetric):
     This is a tripwire, not a score of success: docs/validity.md has its false alarms on good runs.
 
     Args:
-        only: `"read"` or `"write"` for calls of this effect alone, which is guessed where nothing declares it.
+        only: `"read"` or `"write"` for calls of this effect alone, which is guessed where nothing declares it; calls of
+            unknown effect count as writes.
         answer: Also check the final answer.
         sources: Where an argument may come from, by its name or pattern (`tool.argument`, `send_email.to`, `*.url`):
             `"user"`, `"system"`, `"schema"`, `"tool"` for any output, or names and patterns of tools. Such an argument
@@ -98,14 +100,16 @@ class ToolGroundingMetric(CallMetric):
             expected = "sources must map arguments to where they may come from, as in {'send_email.to': ['user']}"
             raise ConfigurationError(f"{expected}, got {short_repr(self.sources)}")
         read_patterns(self.sources, "sources")  # the keys are patterns too
+        call_filter = CallFilter(
+            only=self.only, ignore_failed=False, effects=self.effects, guess_effects=True, tools=None
+        )
         for name, origins in self.sources.items():
             require(origins, f"sources[{name!r}] must not be empty", origins)
         self._set(
             sources={name: read_patterns(origins, f"sources[{name!r}]") for name, origins in self.sources.items()},
             ignore=read_patterns(self.ignore, "ignore"),
-            _filter=CallFilter(
-                only=self.only, ignore_failed=False, effects=self.effects, guess_effects=True, tools=None
-            ),
+            only=call_filter.only and call_filter.only.value,
+            _filter=call_filter,
         )
 
     @property
@@ -119,9 +123,10 @@ class ToolGroundingMetric(CallMetric):
         return enabled(options)
 
     def _score_calls(self, calls: Sequence[ToolCall], case: TestCase, /) -> Measurement:
-        compared = self._filter.select((), calls, case.available_tools)
+        effects = self._filter.tool_effects(case.available_tools).among(calls)
+        is_checked = [self.only in (None, _effect_name(effects.of(call.name))) for call in calls]
         run = _SeenRun(case, calls)
-        checked = [one for index, call in compared.called.items() for one in self._arguments(run, call, index)]
+        checked = [one for index in compress(count(), is_checked) for one in self._arguments(run, calls[index], index)]
         if self.answer:
             checked += run.check_answer()
         findings = sorted(filter(None, checked), key=lambda finding: _ORDER.index(finding.kind))
@@ -134,7 +139,7 @@ class ToolGroundingMetric(CallMetric):
             {"grounded": "a value came from where it must not = 0" if is_broken else share} if findings else {},
             findings=findings,
             warnings=[
-                *compared.warnings,
+                *(effects.warnings((), calls) if self.only else ()),
                 *omission_warnings(len(checked) - len(findings), reason, "value"),
                 *([_UNKNOWN_PROMPT] if traced < len(findings) and not run.knows_prompt else ()),
             ],
@@ -253,7 +258,11 @@ class _SeenRun:
         """Return where the last of several values comes from; `None` if one of them comes from nowhere."""
         leaf: Leaf | None = None
         for value in values:
-            leaf = self._seen.source(value, admits) or self._seen.derived(value, near, admits)
+
+            def says(event: Event, text: str = value.text) -> bool:
+                return admits(event) and text not in event.echo
+
+            leaf = self._seen.source(value, says) or self._seen.derived(value, near, says)
             if leaf is None:
                 return None
         return leaf
@@ -286,6 +295,10 @@ class _SeenRun:
         return isinstance(given, list) and not all(isinstance(part, str) for part in given)
 
 
+def _effect_name(effect: ToolEffect | None) -> str:
+    return "read" if effect is ToolEffect.READ else "write"
+
+
 def _leaves(arguments: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
     """Yield each text, number, truth value and null in arguments with its path, in written order."""
     stack: list[tuple[Path, Any]] = [((), arguments)]
@@ -308,9 +321,11 @@ def events_of(case: TestCase, calls: Sequence[ToolCall]) -> Iterator[Event]:
     for index, call in enumerate(calls):
         execution = call.execution
         shown = [] if execution is None else [execution.model_output, execution.error]
+        passed = [value.text for _, leaf in _leaves(call.arguments) for value in values_of(leaf)]
+        echo = frozenset(passed if looks_failed(call) else ())
         for output in (call.output, *shown):
             if output is not None:
-                yield Event("tool", output, call.name, call.turn, index)
+                yield Event("tool", output, call.name, call.turn, index, echo)
         yield Event("call", call.arguments, call.name, call.turn, index)
 
 
