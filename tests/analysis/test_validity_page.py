@@ -130,9 +130,9 @@ def test_absent_library_has_its_reason(table: ModuleType, results: dict[str, Any
 
 @needs_benchmark
 def test_the_figures_in_words_are_those_of_the_results(table: ModuleType, results: dict[str, Any]) -> None:
-    """Every number that the pages draw a conclusion from is one of the results, rounded."""
-    tables, page = TABLES.read_text(encoding="utf-8"), PAGE.read_text(encoding="utf-8")
-    words = tables[tables.index("## What it shows") :] + page[page.index("## Which metric to start with") :]
+    """Every number that the page draws a conclusion from is one of the results, rounded."""
+    tables = TABLES.read_text(encoding="utf-8")
+    words = tables[tables.index("## What it shows") :]
     measured = [0.5, *(value for one in results["data"].values() for row in one["rows"].values() for value in row[:3])]
     measured += [table.mean_of(results, name) for name in results["kinds"]]
     figures = {f"{value:.{digits}f}" for value in measured if value is not None for digits in (1, 2, 3)}
@@ -140,6 +140,19 @@ def test_the_figures_in_words_are_those_of_the_results(table: ModuleType, result
 
     assert len(named) > 5
     assert named <= figures
+
+
+@needs_benchmark
+def test_the_shares_to_choose_by_are_those_of_the_results(results: dict[str, Any]) -> None:
+    """Every share with its interval, as percents."""
+    page = PAGE.read_text(encoding="utf-8")
+    table = page[page.index("## Choose by what you have") : page.index("What this says:")]
+    shares = [share for one in results["data"].values() for gate in one["gates"].values() for share in gate]
+    measured = {"{:.0f} ({:.0f} to {:.0f})".format(*(100 * value for value in share)) for share in shares}
+    named = re.findall(r"\b\d+ \(\d+ to \d+\)", table)
+
+    assert len(named) > 40
+    assert set(named) <= measured
 
 
 @needs_benchmark

@@ -144,7 +144,7 @@ def test_score_loads_only_what_it_needs(tmp_path: Path) -> None:
     assert {name for name in modules if name.startswith("toolgrade.evaluation.")} == {
         f"toolgrade.evaluation.{name}"
         for name in (
-            *("builder", "execute", "field_paths", "files", "measuring"),
+            *("agreement", "builder", "execute", "field_paths", "files", "measuring"),
             *("pool", "result_json", "results_file", "rows"),
         )
     }
@@ -226,7 +226,7 @@ def test_help_has_examples_that_can_be_parsed(name: str, command: click.Command)
         ("ToolCorrectnessMetric", "did you mean 'tool-correctness'?"),
         ("success", "did you mean 'task-success'?"),
         ("efficiency", "did you mean 'tool-efficiency'?"),
-        ("xyz", "the metrics are argument-schema, budget, task-success,"),
+        ("xyz", "the metrics are argument-schema, budget, run-health, task-success,"),
     ],
 )
 def test_a_wrong_metric_is_answered_with_the_nearest(tmp_path: Path, name: str, hint: str) -> None:

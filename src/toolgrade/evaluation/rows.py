@@ -18,7 +18,6 @@ from typing import Any, Final, NamedTuple
 
 from toolgrade._internal.text import unique_labels
 from toolgrade.cases import AnyCase, LLMTestCase
-from toolgrade.evaluation.agreement import with_agreement
 from toolgrade.report import CaseResult
 from toolgrade.report.report import error_of
 from toolgrade.report.text.phrases import severity
@@ -103,7 +102,11 @@ def report_table(
         return (numbers[row.agent] * places + row.place) * (trials or 1) + (row.trial or 1) - 1
 
     cases = tuple(_case_result(index_of(rank, row), row, metrics) for rank, row in enumerate(ordered))
-    return tuple(metrics), cases if any(row.is_outline for row in ordered) else with_agreement(cases)
+    if len(cases) < 2 or any(row.is_outline for row in ordered):  # noqa: PLR2004 - nothing to agree with
+        return tuple(metrics), cases
+    from toolgrade.evaluation.agreement import with_agreement  # noqa: PLC0415 - not loaded for a single case
+
+    return tuple(metrics), with_agreement(cases)
 
 
 def _case_result(index: int, row: Row, metrics: Sequence[str]) -> CaseResult:
