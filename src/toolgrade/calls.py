@@ -2,7 +2,7 @@
 
 # No `from __future__ import annotations` here: pydantic would compile the text of each annotation at every start.
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Annotated, Any
@@ -231,6 +231,27 @@ class ToolCall(Model):
     def captured(self, field: str) -> bool:
         """Return whether the recording contains this field; true for every call without an `execution`."""
         return self.execution is None or field not in self.execution.not_captured
+
+
+def step_of(call: ToolCall) -> int | None:
+    """Return the step in which the model asked for a call; `None` if it was not recorded."""
+    return None if call.execution is None else call.execution.step
+
+
+def in_same_step(call: ToolCall, other: ToolCall) -> bool:
+    """Return whether the model asked for two calls at the same time, so that neither can react to the other.
+
+    The turns of a conversation may be runs of which each counts its steps.
+    """
+    return step_of(call) is not None and step_of(call) == step_of(other) and call.turn == other.turn
+
+
+def first_of_step(calls: Sequence[ToolCall], index: int) -> int:
+    """Return the position of the first call of the step of a call: those before it had answers that the model saw."""
+    first = index
+    while first and in_same_step(calls[first - 1], calls[index]):
+        first -= 1
+    return first
 
 
 class ToolSpec(Model):

@@ -221,6 +221,8 @@ def test_what_was_seen_later_or_at_the_same_time_is_no_source() -> None:
     assert score(act, search) == 0
     step = {"status": "ok", "step": 1}
     assert score(call("search", {}, "order W2378156", execution=step), call("act", act.arguments, execution=step)) == 0
+    shown = call("search", {}, "order W2378156", execution=step, turn=1)  # each turn may count its own steps
+    assert score(shown, call("act", act.arguments, execution=step, turn=2)) == 1
     turns = [
         Turn(role="user", content="Act."),
         Turn(role="assistant", content="Done.", tools_called=[act]),

@@ -52,7 +52,7 @@ class RunContent(NamedTuple):
 
     @classmethod
     def of(cls, case: object) -> RunContent:
-        """Return what of a case is compared; effects of tools are those of its `available_tools`, and others are guessed.
+        """Return what of a case is compared; effects are those of its `available_tools`, or guessed.
 
         Writes with values that are redacted or were not captured are not known, nor is what a simulated user spoilt.
         """

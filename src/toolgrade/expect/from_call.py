@@ -11,7 +11,7 @@ from typing import Any
 from toolgrade._internal.json import MAX_DEPTH, is_deeper, json_items
 from toolgrade._internal.options import require
 from toolgrade._internal.tool_names import matches
-from toolgrade.calls import ToolCall
+from toolgrade.calls import ToolCall, first_of_step
 from toolgrade.expect.matcher import Matcher, set_field
 from toolgrade.expect.meaning import meaning_key
 from toolgrade.expect.plan import (
@@ -90,10 +90,7 @@ class From(Matcher, kind="from"):
             sources = [[] if not matches(one.name, (self.call,)) else _values_at(one.arguments, steps) for one in calls]
         accepted: set[Hashable] = set()
         for index, call in enumerate(calls):
-            first = index
-            while first and _in_same_step(calls[first - 1], call):
-                first -= 1
-            before = [value for values in sources[:first] for value in values]
+            before = [value for values in sources[: first_of_step(calls, index)] for value in values]
             keys = set(map(meaning_key, before))
             texts = "\n".join(value for value in before if isinstance(value, str))
             accepted.update(
@@ -104,11 +101,6 @@ class From(Matcher, kind="from"):
         bound = copy(self)
         set_field(bound, "accepted", frozenset(accepted))
         return bound
-
-
-def _in_same_step(call: ToolCall, other: ToolCall) -> bool:
-    steps = [None if one.execution is None else one.execution.step for one in (call, other)]
-    return steps[0] is not None and steps[0] == steps[1]
 
 
 def _is_part(value: object, text: str) -> bool:

@@ -34,16 +34,6 @@ def status_of(call: ToolCall) -> CallStatus | None:
     return None if call.execution is None else call.execution.status
 
 
-def step_of(call: ToolCall) -> int | None:
-    """Return the step in which the model asked for a call; `None` if it was not recorded."""
-    return None if call.execution is None else call.execution.step
-
-
-def in_same_step(call: ToolCall, other: ToolCall) -> bool:
-    """Return whether the model asked for two calls at the same time, so that neither can react to the other."""
-    return step_of(call) is not None and step_of(call) == step_of(other)
-
-
 def identity_key(call: ToolCall) -> Hashable | None:
     """Return a key that identical calls share: name and arguments; `None` if not all arguments are known."""
     # Without valid, captured arguments, those that the model requested are compared.

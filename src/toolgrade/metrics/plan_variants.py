@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from itertools import count
 
 from toolgrade._internal.text import number_text, printable
-from toolgrade.calls import ToolCall, ToolCallType, ToolSpec
+from toolgrade.calls import ToolCall, ToolCallType, ToolSpec, step_of
 from toolgrade.expect.matcher import Matcher
 from toolgrade.expect.plan import (
     ArgumentPath,
@@ -35,7 +35,7 @@ from toolgrade.matching.alignment import Alignment, CallItem, CallPattern, Match
 from toolgrade.matching.argument_pattern import Template
 from toolgrade.matching.engine import Layout, LayoutEntry, align_layout
 from toolgrade.matching.json_compare import ABSENT, AbsentType
-from toolgrade.metrics.called_tools import called_item, expected_item, item_by_meaning, step_of
+from toolgrade.metrics.called_tools import called_item, expected_item, item_by_meaning
 
 
 class Aligner:

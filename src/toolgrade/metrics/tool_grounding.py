@@ -13,7 +13,7 @@ from toolgrade._internal.message_content import hash_images
 from toolgrade._internal.options import enabled, require
 from toolgrade._internal.text import number_text, plural, printable
 from toolgrade._internal.tool_names import first_match, matches, read_patterns
-from toolgrade.calls import ToolCall, ToolEffect
+from toolgrade.calls import ToolCall, ToolEffect, first_of_step
 from toolgrade.cases import TestCase, WholeConversation, input_with_images
 from toolgrade.errors import ConfigurationError
 from toolgrade.expect.from_call import From
@@ -21,7 +21,7 @@ from toolgrade.failed_calls import is_unrecorded, looks_failed
 from toolgrade.matching.json_compare import ABSENT, Path, has_mark
 from toolgrade.metrics.base import CallMetric, Details, Measurement
 from toolgrade.metrics.call_filter import CallFilter, Only
-from toolgrade.metrics.called_tools import call_text, in_same_step, omission_warnings, read_tools
+from toolgrade.metrics.called_tools import call_text, omission_warnings, read_tools
 from toolgrade.metrics.seen_values import Admits, Event, Leaf, SeenValues, Value, values_of
 from toolgrade.metrics.text_search import plain_text
 from toolgrade.metrics.wording import MOST_FINDINGS
@@ -189,9 +189,7 @@ class _SeenRun:
 
     def check_arguments(self, call: ToolCall, index: int, arguments: Sequence[_Argument]) -> list[Finding | None]:
         """Return what became of arguments of a call; `None` for those that cannot be checked."""
-        first = index
-        while first and in_same_step(self._calls[first - 1], call):
-            first -= 1
+        first = first_of_step(self._calls, index)
 
         def admits(event: Event) -> bool:
             if event.kind == "user":

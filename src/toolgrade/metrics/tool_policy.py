@@ -11,7 +11,7 @@ from toolgrade._internal.json import json_items, json_path, short_repr, to_json_
 from toolgrade._internal.options import require
 from toolgrade._internal.text import printable, short_json
 from toolgrade._internal.tool_names import first_match, matches, read_patterns
-from toolgrade.calls import CallStatus, ToolCall
+from toolgrade.calls import CallStatus, ToolCall, in_same_step
 from toolgrade.cases import TestCase
 from toolgrade.errors import ConfigurationError, InvalidDataError
 from toolgrade.failed_calls import has_succeeded
@@ -20,7 +20,6 @@ from toolgrade.metrics.base import NO_CALLS, CallMetric, Details, Measurement, r
 from toolgrade.metrics.called_tools import (
     call_finding,
     case_label,
-    in_same_step,
     omission_warnings,
     status_of,
 )

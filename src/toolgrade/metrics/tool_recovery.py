@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from toolgrade._internal.text import plural
-from toolgrade.calls import CallStatus, ToolCall
+from toolgrade.calls import CallStatus, ToolCall, in_same_step
 from toolgrade.cases import TestCase
 from toolgrade.failed_calls import has_succeeded, is_unrecorded, looks_failed
 from toolgrade.metrics.base import CallMetric, Measurement, share_of_calls
@@ -16,7 +16,6 @@ from toolgrade.metrics.called_tools import (
     call_finding,
     error_text,
     identity_key,
-    in_same_step,
     inferred_success_warnings,
     omission_warnings,
     status_of,

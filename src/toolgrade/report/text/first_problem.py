@@ -72,9 +72,7 @@ _SUBJECTS: dict[FindingKind, tuple[str, str]] = {
     "admits_failure": ("the answer", "admits a failure"),
 }
 """Findings that are not about one call: what they are about, and their phrase if the expected value follows it."""
-_WITHOUT_COST = frozenset[FindingKind](
-    {"not_compared", "not_judged", "unknown_effect", "error_text", *NOTHING_WRONG}
-)
+_WITHOUT_COST = frozenset[FindingKind]({"not_compared", "not_judged", "unknown_effect", "error_text", *NOTHING_WRONG})
 
 
 def first_divergence(result: MetricResult) -> Finding | None:
