@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgrade import LLMTestCase, TaskSuccessMetric, ToolCall, ToolCorrectnessMetric
-from toolgrade.expect import Absent, AnyOf, Approx, Expect, Optional, Plan, Present
+from toolgrade.expect import Absent, AnyOf, Approx, Expect, Not, Optional, Plan, Present
 
 TEXT, NULLABLE = {"type": "string"}, {"type": ["string", "null"]}
 METRICS: list[Any] = [
@@ -105,6 +105,9 @@ MATCHERS: dict[str, Any] = {
     "present, null": (Present(), {"meal": None}, True),
     "present, absent": (Present(), {}, False),
     "any of, absent": (AnyOf(None, "vegan"), {}, True),
+    "not, absent": (Not(None), {}, False),
+    "not, null": (Not(None), {"meal": None}, False),
+    "not another, absent": (Not("vegan"), {}, True),
     "any of, null": (AnyOf("kosher", "vegan"), {"meal": None}, False),
 }
 
@@ -120,6 +123,15 @@ def test_matchers(name: str) -> None:
 def test_a_matcher_of_a_number_reads_the_default_of_a_missing_argument() -> None:
     """The tool takes the default."""
     assert scores({"bags": Approx(0, abs=0.1)}, {}, tool(bags=BAGS), plan=True) == {1.0}
+
+
+@pytest.mark.parametrize("called", [{}, {"a": "x"}, {"a": None}])
+def test_a_matcher_that_excludes_the_default_excludes_it(called: dict[str, Any]) -> None:
+    """Also where the argument is missing, as the tool then takes it; `null` is passed on as it is."""
+    spec = tool(a={"type": "string", "default": "x"})
+    expected = {"a": Not(AnyOf("x", None))}
+    assert all(score is not None and score < 1 for score in scores(expected, called, spec, plan=True))
+    assert scores({"a": AnyOf(None, "y")}, {"a": "x"}, spec, plan=True) != {1.0}
 
 
 def test_a_plan_that_allows_further_arguments_allows_all_values_of_them() -> None:

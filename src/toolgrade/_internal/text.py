@@ -19,6 +19,8 @@ _LOG_COMMAND = re.compile(
     r"|#(?=#(?:\[|vso\[|teamcity\[))"  # `##[error]`, `##vso[...]` and `##teamcity[...]`
 )
 """The first character of a workflow command."""
+_JOINTS = frozenset(".@+%-")
+"""Characters inside of numbers, ids and addresses."""
 _LONGEST_ALIKE = 100_000
 _DRAWN_ALIKE = str.maketrans(
     # Cyrillic, Greek, then hyphens and apostrophes
@@ -80,6 +82,29 @@ def shorten_pair(one: str, other: str, limit: int, other_limit: int) -> tuple[st
 
 def _shorten_end(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
+def contains_whole(text: str, part: str) -> bool:
+    """Return whether a text has a part that is not inside of a longer word, number, id or address."""
+    begin = text.find(part) if part else -1
+    while begin >= 0:
+        end = begin + len(part)
+        if not _continues(text[max(begin - 2, 0) : begin][::-1]) and not _continues(text[end : end + 2]):
+            return True
+        begin = text.find(part, begin + 1)
+    return False
+
+
+def _continues(beside: str) -> bool:
+    """Return whether the two characters beside a text, the nearer one first, continue it."""
+    near, far = beside[:1], beside[1:]
+    return _is_in_word(near) or (near in _JOINTS and _is_in_word(far)) or (near == "," and far.isdigit())
+
+
+def _is_in_word(char: str) -> bool:
+    """Return whether a character is a part of a word; in scripts without capital letters, words are not separated."""
+    is_letter = char.isalpha() and (char.isascii() or char.lower() != char.upper())
+    return is_letter or char.isdigit() or char == "_"
 
 
 def code_points_note(expected: str, called: str) -> str:

@@ -133,12 +133,18 @@ class _Omissible(ValuePattern):
     same: tuple[Any, ...]
 
     def credit(self, value: Any) -> Ratio | None:
-        """Return the best credit of a value and of all that means the same; all spellings of one call score alike."""
+        """Return the credit of a value; all spellings of one call score alike.
+
+        A matcher that accepts no argument accepts all that means the same; of a missing argument, another one is asked
+        about the value that the tool takes.
+        """
         is_omission = _is_one_of(value, self.same)
         if not isinstance(self.value, Matcher):
             return None if is_omission else ZERO
-        ratios = [self.value.credit(one) for one in (self.same if is_omission else (value,))]
-        return None if None in ratios else max(Fraction(*ratio) for ratio in ratios if ratio).as_integer_ratio()
+        if is_omission and self.value.credit(ABSENT) is None:
+            return None
+        default = next((one for one in self.same if one is not ABSENT and one is not None), None)
+        return self.value.credit(default if isinstance(value, AbsentType) and self.value.reads_value else value)
 
     def describe(self) -> str:
         """Return the expected value, or `nothing`."""

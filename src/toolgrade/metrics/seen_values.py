@@ -7,23 +7,30 @@ copied is looked up by its runs; only for others the numbers and dates of all le
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from toolgrade._internal.json import MAX_DEPTH, is_number, json_items
+from toolgrade._internal.text import contains_whole
 from toolgrade.matching.json_compare import Path, json_forms
 from toolgrade.metrics.text_search import plain_text, readings_of, tokens_of
 
 EventKind: TypeAlias = Literal["user", "system", "schema", "tool", "call"]
 _Date: TypeAlias = "tuple[int | None, int | None, int | None]"
 
-_RUN: Final = re.compile(r"[^\W_]+")
+_RUN: Final = re.compile(r"[a-z0-9]+|[^\W_a-z0-9]+")
+"""Other letters are apart: Chinese words have no spaces around an id."""
+_DATA: Final = re.compile(r"\S{1000,}")
+"""Text without spaces that nobody reads, such as encoded bytes; to take it apart could take long."""
+_ADDRESS: Final = re.compile(r"[^\s<>\"'(),;:]+@[^\s<>\"'(),;:@]+")
+"""E-mail addresses with letters that `text_search` does not expect in one."""
 _WORD: Final = re.compile(r"\w[\w@#+./-]*\w")
 _NUMBER: Final = re.compile(
     r"(?<!\w)(?:\d{1,3}(?:[ ']\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)*)(?=\b(?!\w)|(?:usd|eur|gbp)\b)"
@@ -33,6 +40,8 @@ _NESTED: Final = ("{", "[", '"')
 """How a JSON text begins that may hold several values."""
 _LARGEST_UNTOLD: Final = 10
 """Whole numbers up to this one are seen everywhere."""
+_LARGEST_NUMBER: Final = 10**15
+"""Numbers from this one on are compared as they are written."""
 _LEAST_WORDS: Final = 3
 """Words of a text, such as the subject of a message, that nobody guesses."""
 _LEAST_ID: Final = 5
@@ -118,8 +127,9 @@ def values_of(content: object) -> list[Value]:
     """
     if is_number(content):
         return [Value("number", _number_text(content), [content])] if _tells(content) else []
-    plain = plain_text(content) if isinstance(content, str) else ""
-    return [
+    plain = _DATA.sub(" ", plain_text(content)).strip() if isinstance(content, str) else ""
+    foreign = [] if plain.isascii() else [address for address in _ADDRESS.findall(plain) if not address.isascii()]
+    return [Value("address", address) for address in foreign] + [
         Value(token.kind, plain[token.start : token.end].strip(), token.value)
         for token in tokens_of(plain)
         if token.kind in ("date", "id", "address")
@@ -140,8 +150,8 @@ def _plain(text: str) -> str:
     return text.lower().strip() if text.isascii() else plain_text(text)
 
 
-def _tells(number: float) -> bool:
-    return abs(number) > _LARGEST_UNTOLD or not float(number).is_integer()
+def _tells(number: Any) -> bool:  # noqa: ANN401 - a whole number need not fit into a float
+    return abs(number) > _LARGEST_UNTOLD or (isinstance(number, float) and not number.is_integer())
 
 
 def _has_digit(word: str) -> bool:
@@ -185,21 +195,24 @@ class SeenValues:
     def _add_leaf(self, leaf: Leaf) -> None:
         self.leaves.append(leaf)
         by_run = self._by_run
-        for run in (leaf.text,) if leaf.text.isalnum() else _RUN.findall(leaf.text):
+        for run in (leaf.text,) if leaf.text.isalnum() and leaf.text.isascii() else _RUN.findall(leaf.text):
             leaves = by_run.get(run)
             if leaves is None:
                 by_run[run] = [leaf]
             elif leaves[-1] is not leaf:
                 leaves.append(leaf)
 
-    def source(self, value: Value, admits: Admits) -> Leaf | None:
-        """Return where a value can come from: copied, in another form, joined or as a part; `None` for nowhere."""
+    def source(self, value: Value, admits: Admits, *, joins: bool = True) -> Leaf | None:
+        """Return where a value can come from; `None` for nowhere.
+
+        It is copied, written in another form, or with `joins` joined of parts, or a part itself.
+        """
         leaf = self._copied(value, admits)
         if leaf is None and value.kind == "number":
             leaf = self._same_number(value, admits)
         if leaf is None and value.kind == "date":
             return self._same_date(value, admits) or self._relative_date(value, admits)
-        return leaf or self._joined(value, admits)
+        return leaf or (self._joined(value, admits) if joins else None)
 
     def explains(self, content: object) -> bool:
         """Return whether an argument, or the words of a longer text, can come from what was seen at any time.
@@ -214,13 +227,12 @@ class SeenValues:
     def _copied(self, value: Value, admits: Admits) -> Leaf | None:
         """Return a leaf that has the text of the value, and not as a part of a longer word or number."""
         places = [self._by_run.get(run, ()) for run in _RUN.findall(value.text)]
-        pattern = re.compile(rf"(?<![^\W_])(?<!\d[.,]){re.escape(value.text)}(?![^\W_]|[.,]\d)")
         leaves = (leaf for leaf in min(places, key=len, default=()) if admits(leaf.event))
-        return next((leaf for leaf in leaves if pattern.search(leaf.text)), None)
+        return next((leaf for leaf in leaves if contains_whole(leaf.text, value.text)), None)
 
     def _same_number(self, value: Value, admits: Admits) -> Leaf | None:
         """Return a leaf with the number in another form: also a percentage, or money in cents."""
-        for number in map(abs, value.meaning):
+        for number in (abs(one) for one in value.meaning if abs(one) < _LARGEST_NUMBER):
             leaf = _first(self._numbers.get(number, ()), admits)
             cents = [one for one in self._numbers.get(number / 100, ()) if _MONEY.search(one.text)]
             if leaf or (leaf := _first(cents, admits)):
@@ -232,12 +244,17 @@ class SeenValues:
         numbers: dict[float, list[Leaf]] = {}
         for leaf in self.leaves:
             for number in _numbers_in(leaf):
-                numbers.setdefault(number, []).append(leaf)
+                leaves = numbers.setdefault(number, [])
+                if not leaves or leaves[-1] is not leaf:
+                    leaves.append(leaf)
         return numbers
 
     def _joined(self, value: Value, admits: Admits) -> Leaf | None:
         """Return the last of the leaves that have the parts of a value; a part may be one of a longer run."""
         if "@" in value.text:  # joining a name and a domain is how addresses are invented
+            return None
+        address = re.match(r"\w+://[^/?#]+", value.text)
+        if address and self._copied(Value("address", address[0]), admits) is None:
             return None
         leaf: Leaf | None = None
         runs = _RUN.findall(value.text)
@@ -253,12 +270,19 @@ class SeenValues:
         """Return a leaf with a longer run that begins or ends with this one, such as an id without its letters."""
         if len(run) < _LEAST_PART or run.isalpha():
             return None
-        longer = re.findall(rf"\b(?:{run}\w+|\w+{run})\b", self._long_runs)
-        return next(filter(None, (_first(self._by_run[one], admits) for one in longer)), None)
+        for reverse, runs in enumerate(self._long_runs):
+            part = run[::-1] if reverse else run
+            for one in islice(runs, bisect_left(runs, part), bisect_left(runs, part + "\U0010ffff")):
+                leaf = _first(self._by_run[one[::-1] if reverse else one], admits)
+                if leaf is not None:
+                    return leaf
+        return None
 
     @cached_property
-    def _long_runs(self) -> str:
-        return " ".join(run for run in self._by_run if len(run) > _LEAST_PART and not run.isalpha())
+    def _long_runs(self) -> tuple[list[str], list[str]]:
+        """The runs that are more than a word, sorted by their beginnings, and written backwards by their ends."""
+        runs = [run for run in self._by_run if len(run) > _LEAST_PART and not run.isalpha()]
+        return sorted(runs), sorted(run[::-1] for run in runs)
 
     @cached_property
     def _dates(self) -> Sequence[tuple[_Date, Leaf]]:
@@ -266,7 +290,7 @@ class SeenValues:
             (reading, leaf)
             for leaf in self.leaves
             if isinstance(leaf.value, str) and _MAY_BE_DATE.search(leaf.text)
-            for token in tokens_of(leaf.text)
+            for token in tokens_of(_DATA.sub(" ", leaf.text).strip())
             if token.kind == "date"
             for reading in _readings_of_date(token.value)
         ]
@@ -323,7 +347,7 @@ class SeenValues:
         places = dict.fromkeys((leaf.event, leaf.path[:-1]) for leaf in sources if leaf.path)
         beside = [one for place in places for one in self._groups.get(place, ())]
         near = _sums([beside])
-        for number in (_key(abs(one)) for one in value.meaning):
+        for number in (_key(abs(one)) for one in value.meaning if abs(one) < _LARGEST_NUMBER):
             leaf = _first(near.get(number, ()), admits) or _first(self._sums.get(number, ()), admits)
             if leaf is not None:
                 return leaf
@@ -348,7 +372,7 @@ class SeenValues:
     def closest(self, value: Value, admits: Admits) -> tuple[str, Leaf] | None:
         """Return what is most like a value without a source, and its leaf; `None` if nothing is."""
         if value.kind == "number":
-            wanted = abs(next(iter(value.meaning)))
+            wanted = min(abs(next(iter(value.meaning))), _LARGEST_NUMBER)
             seen = ((number, leaf) for number, leaves in self._numbers.items() if (leaf := _first(leaves, admits)))
             nearest = min(seen, key=lambda entry: abs(entry[0] - wanted), default=None)
             return None if nearest is None else (_number_text(nearest[0]), nearest[1])
@@ -378,13 +402,16 @@ def _first(leaves: Iterable[Leaf], admits: Admits) -> Leaf | None:
 def _numbers_in(leaf: Leaf) -> Iterator[float]:
     """Yield the numbers of a leaf, without signs and in all readings; a percentage also as a share of 1."""
     if not isinstance(leaf.value, str):
-        yield abs(leaf.value)
+        if abs(leaf.value) < _LARGEST_NUMBER:
+            yield abs(leaf.value)
         return
     for match in _NUMBER.finditer(leaf.text):
         whole = readings_of(match[0])
         # `1,2,3` is a list, and `100 200` may be two numbers.
         parts = [] if whole and " " not in match[0] else re.split("[ ,']", match[0])
         for number in {*whole.values(), *(one for part in parts for one in readings_of(part).values())}:
+            if number >= _LARGEST_NUMBER:
+                continue
             yield number
             if leaf.text[match.end() : match.end() + 2].lstrip().startswith("%"):
                 yield number / 100

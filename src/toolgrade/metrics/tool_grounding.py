@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import compress, count
+from itertools import accumulate, compress, count
 from typing import Any, ClassVar, Final, NamedTuple
 
 from toolgrade._internal.json import is_number, json_items, json_path, short_repr
@@ -18,7 +18,7 @@ from toolgrade.cases import TestCase, WholeConversation, input_with_images
 from toolgrade.errors import ConfigurationError
 from toolgrade.expect.from_call import From
 from toolgrade.failed_calls import is_unrecorded, looks_failed
-from toolgrade.matching.json_compare import ABSENT, Path, has_mark
+from toolgrade.matching.json_compare import ABSENT, Path, has_mark, json_forms
 from toolgrade.metrics.base import CallMetric, Details, Measurement
 from toolgrade.metrics.call_filter import CallFilter, Only
 from toolgrade.metrics.called_tools import call_text, omission_warnings, read_tools
@@ -150,11 +150,15 @@ class ToolGroundingMetric(CallMetric):
     def _arguments(self, run: _SeenRun, call: ToolCall, index: int) -> list[Finding | None]:
         """Return a finding for each argument of a call that counts; `None` for one that cannot be checked."""
         arguments: list[_Argument] = []
-        for path, value in _leaves(call.arguments):
-            name = ".".join([call.name, *(key for key in path if isinstance(key, str))])
-            if not matches(name, self.ignore):
-                pattern = first_match(name, self.sources)
-                argument = _Argument(path, value, () if pattern is None else self.sources[pattern])
+        for path, value in _leaves(call.arguments, keys=True):
+            names = [*accumulate([call.name, *(key for key in path if isinstance(key, str))], "{}.{}".format)][:0:-1]
+            if not any(matches(name, self.ignore) for name in names):
+                # What is said of an argument holds for all that is in it.
+                pattern = next(filter(None, (first_match(name, self.sources) for name in names)), None)
+                is_key = path[-1:] == (value,)
+                if pattern is None and is_key:
+                    continue
+                argument = _Argument(path, value, () if pattern is None else self.sources[pattern], is_key)
                 arguments += [argument] if argument.values or has_mark(value) else []
         return run.check_arguments(call, index, arguments)
 
@@ -165,12 +169,15 @@ class _Argument(NamedTuple):
     path: Path
     value: Any
     origins: Sequence[str] = ()
+    is_key: bool = False
+    """Whether it is a key of an object; most of these are names of the tool's."""
 
     @property
     def values(self) -> list[Value]:
         """What of it must come from somewhere."""
         values = values_of(self.value)
-        if self.origins and not values and self.value not in (None, "") and not isinstance(self.value, bool):
+        is_bare = self.is_key or self.value in (None, "") or isinstance(self.value, bool)
+        if self.origins and not values and not is_bare:
             text = plain_text(str(self.value))
             return [Value("number", text, [self.value]) if is_number(self.value) else Value("text", text)]
         return values
@@ -202,12 +209,12 @@ class _SeenRun:
             def may_be(event: Event) -> bool:
                 return admits(event) and _is_origin(event, argument.origins)
 
-            return self._source(argument.values, may_be, near)
+            return self._source(argument.values, may_be, near, is_free=not argument.origins)
 
         near = [leaf for leaf in map(source, arguments) if leaf is not None]
         findings: list[Finding | None] = []
         for argument in arguments:
-            path, value, origins = argument
+            path, value, origins, _ = argument
             leaf = None if has_mark(value) else source(argument, near)
             elsewhere = self._source(argument.values, admits) if origins and leaf is None else None
             where = f"{call_text(call, index)}: {_place(path)} = {display_value(value, _full(path))}"
@@ -217,7 +224,7 @@ class _SeenRun:
             elif elsewhere is not None:
                 kind = "wrong_source"
                 text = f"Wrong source: {where}, from {_origin(elsewhere)}; it must come from {' or '.join(origins)}."
-            elif has_mark(value) or self._may_hide(first):
+            elif has_mark(value) or self._may_hide(first, origins):
                 findings.append(None)
                 continue
             else:
@@ -252,15 +259,22 @@ class _SeenRun:
                 findings.append(Finding("ungrounded", text, "", called_value=value.text))
         return findings
 
-    def _source(self, values: Sequence[Value], admits: Admits, near: Sequence[Leaf] = ()) -> Leaf | None:
-        """Return where the last of several values comes from; `None` if one of them comes from nowhere."""
+    def _source(
+        self, values: Sequence[Value], admits: Admits, near: Sequence[Leaf] = (), *, is_free: bool = True
+    ) -> Leaf | None:
+        """Return where the last of several values comes from; `None` if one of them comes from nowhere.
+
+        A value that is not free to come from anywhere must stand there as a whole: parts can be joined to anything.
+        """
         leaf: Leaf | None = None
         for value in values:
 
             def says(event: Event, text: str = value.text) -> bool:
                 return admits(event) and text not in event.echo
 
-            leaf = self._seen.source(value, says) or self._seen.derived(value, near, says)
+            leaf = self._seen.source(value, says, joins=is_free)
+            if leaf is None and is_free:
+                leaf = self._seen.derived(value, near, says)
             if leaf is None:
                 return None
         return leaf
@@ -276,9 +290,13 @@ class _SeenRun:
         text, leaf = closest
         return f"; closest: {_origin(leaf)} = {printable(str(redact_at_path(text, _full(leaf.path))))}"
 
-    def _may_hide(self, end: int) -> bool:
-        """Return whether something was seen before a call that is not recorded as text: an output, or an image."""
-        return self._has_images or any(self._hides[:end])
+    def _may_hide(self, end: int, origins: Sequence[str] = ()) -> bool:
+        """Return whether something was seen before a call that is not recorded as text: an output, or an image.
+
+        For a value that must come from elsewhere than outputs, these hide nothing.
+        """
+        is_from_tool = not origins or not {*origins} <= {"user", "system", "schema"}
+        return self._has_images or (is_from_tool and any(self._hides[:end]))
 
     @cached_property
     def _hides(self) -> list[bool]:
@@ -297,13 +315,19 @@ def _effect_name(effect: ToolEffect | None) -> str:
     return "read" if effect is ToolEffect.READ else "write"
 
 
-def _leaves(arguments: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
-    """Yield each text, number, truth value and null in arguments with its path, in written order."""
+def _leaves(arguments: Mapping[str, Any], *, keys: bool = False) -> Iterator[tuple[Path, Any]]:
+    """Yield each text, number, truth value and null in arguments with its path, in written order.
+
+    Texts that are JSON are read. With `keys`, also the keys of objects inside are yielded.
+    """
     stack: list[tuple[Path, Any]] = [((), arguments)]
     while stack:
         path, value = stack.pop()
-        if isinstance(value, (dict, list)):
-            stack.extend(((*path, key), item) for key, item in reversed([*json_items(value)]))
+        form = json_forms(value)[-1] if isinstance(value, str) and value.lstrip()[:1] in ("{", "[") else value
+        if isinstance(form, (dict, list)):
+            stack.extend(((*path, key), item) for key, item in reversed([*json_items(form)]))
+            if keys and path and isinstance(form, dict):
+                yield from (((*path, key), key) for key in form)
         else:
             yield path, value
 
