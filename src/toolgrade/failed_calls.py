@@ -51,11 +51,14 @@ _ERROR_TEXT: Final = re.compile(
     | (?i:internal\s+server\s+error|http\s+[45]\d\d|request\s+failed)\b
     | (?i:(?:access|permission)\s+denied)\b
     | (?i:(?!(?:no|zero)\b)(?:(?:input|output)\ )?\w+\ error(?:\ -?\d+)?\ ?:|\d+\ validation\ errors?\ for\b)
-    | (?i:(?:invalid|unable\s+to|could\s+not|missing\s+required)\s+\w)
+    | (?i:(?:invalid|unable\s+to|could\s+not|cannot)\s+\w)
+    | (?i:missing\s+required\s+(?:argument|field|input|key|option|parameter|property|value)s?\b)
+    | (?i:(?:\w+\s){1,3}(?:failed|failure)(?:\s*:|\W*\Z)|insufficient\s+(?:funds|balance|permissions?)\b)
+    | <tool_use_error>|\[ERROR\]
     | (?i:time-?out|timed\s+out)\W*\Z
     | (?i:unknown\s+tool\s*:|\S+\s+is\s+not\s+a\s+valid\s+tool\b)
     | (?!(?i:no|nothing|none)\b)(?:[\w'"`#.-]+\s+){1,6}
-        (?i:(?:was\s+|is\s+)?not\s+(?:found|provided|supported))(?:\W*\Z|\s*:)
+        (?i:(?:was\s+|is\s+)?not\s+found)(?:\W*\Z|\s*:)
     )""",
     re.VERBOSE,
 )
@@ -75,7 +78,12 @@ _WRAPPERS: Final = frozenset(
 """Keys of an object under which a whole answer stands."""
 
 _EMPTY: Final[tuple[object, ...]] = (None, False, "", [], {})
-_FAILED_STATUSES: Final[tuple[object, ...]] = ("error", "failed", "failure", "fail", *range(400, 600))
+_FAILED_STATUSES: Final = frozenset[object](
+    {"error", "failed", "failure", "fail", *range(400, 600), *map(str, range(400, 600))}
+)
+_GOOD_STATUSES: Final = frozenset[object]({"ok", "success", "succeeded", *range(200, 300)})
+_OF_THINGS: Final = frozenset({"name", "path", "type", "id"})
+"""Keys of an object that is the thing itself, not an answer about one."""
 
 
 def _is_error_text(text: str, levels: int = _MOST_LEVELS) -> bool:
@@ -103,25 +111,40 @@ def _is_error(answer: object, levels: int = _MOST_LEVELS) -> bool:
         return _is_error_text(answer, levels)
     if isinstance(answer, list):
         texts = _texts_of(answer)
+        if not texts:  # a list of results
+            return bool(answer) and all(
+                isinstance(one, Mapping) and _is_error_object(one, levels - 1) for one in answer[:_MOST_BLOCKS]
+            )
         # Objects behind the first one are further results of a list.
-        return bool(texts) and all(
-            _is_error_text(text, levels) for index, text in enumerate(texts) if not index or _is_json_like(text)
-        )
+        return all(_is_error_text(text, levels) for index, text in enumerate(texts) if not index or _is_json_like(text))
     return isinstance(answer, Mapping) and _is_error_object(answer, levels)
 
 
 def _is_error_object(answer: Mapping[Any, Any], levels: int) -> bool:
     """Return whether an object says that it is an error, or has nothing but errors where an answer stands."""
-    if True in (answer.get("isError"), answer.get("is_error")):
+    flags = [answer.get(key) for key in ("success", "ok")]
+    if True in (answer.get("isError"), answer.get("is_error")) or False in flags:
         return True
-    filled = {str(key): value for key, value in answer.items() if value not in _EMPTY}
+    status = answer.get("status", answer.get("status_code"))
+    status = status.lower() if isinstance(status, str) else status
+    if True in flags or status in _GOOD_STATUSES:
+        return False
+    filled = {str(key): value for key, value in answer.items() if not _is_no_error(value)}
     wrapped = _WRAPPERS & filled.keys()
     if not all(key in wrapped or _ABOUT_ERRORS.fullmatch(key) for key in filled):
         return False
+    is_thing = not _OF_THINGS.isdisjoint(filled)  # a job with a name may have failed, and is data all the same
+    if status in _FAILED_STATUSES and not is_thing:
+        return True
     if wrapped:
-        return all(_is_error(filled[key], levels - 1) for key in wrapped)
-    is_named = False in (answer.get("success"), answer.get("ok")) or answer.get("status") in _FAILED_STATUSES
-    return is_named or not filled.keys().isdisjoint(("error", "errors", "exception"))
+        return all(_is_error(filled[key], levels - 1) for key in wrapped) and not is_thing
+    return not filled.keys().isdisjoint(("error", "errors", "exception"))
+
+
+def _is_no_error(value: object) -> bool:
+    """Return whether a value says that there is no error: nothing, `none`, or a measured number."""
+    is_text = isinstance(value, str) and value.strip().lower() in ("none", "null", "no", "n/a")
+    return value in _EMPTY or is_text or isinstance(value, float)
 
 
 def _texts_of(content: Sequence[Any]) -> list[str]:

@@ -37,7 +37,17 @@ ROWS: list[tuple[str, Any, Any, bool]] = [
     ("$.orders[*].id", ORDERS, "40", False),
     ("$.orders[*].total", ORDERS, "40", True),
     ("$", ORDERS, "B-18", True),
-    ("$", ORDERS, "orders", True),
+    ("$", ORDERS, "orders", False),
+    ("$", {"A-17": {"total": 40}}, "A-17", True),
+    ("$.id", [{"type": "text", "text": '{"id": "A-17"}'}], "A-17", True),
+    ("$.id", {"id": None}, None, False),
+    ("$", {"open": True, "note": "", "rows": []}, True, False),
+    ("$", {"open": True, "note": "", "rows": []}, "", False),
+    ("$", {"open": True, "note": "", "rows": []}, [], False),
+    ("$", "Created order A-17-B for 12.50 EUR, -250 EUR", "A-17", False),
+    ("$", "Created order A-17 for 12.50 EUR, 1,250.00 EUR", "50", False),
+    ("$", "Created order A-17 for 12.50 EUR, 1,250.00 EUR", 250, False),
+    ("$", "Error: order A-17 exists", "A-17", False),
     ("$", ORDERS, "A-1", False),
     ("$", ORDERS, {"next": 2}, True),
     ("$.page", ORDERS, {"next": 3}, False),
@@ -48,8 +58,9 @@ ROWS: list[tuple[str, Any, Any, bool]] = [
     ("$", "Created order A-17.", "A-1", False),
     ("$", "Created order A-17.", "", False),
     ("$", None, "A-17", False),
-    ("$.q", None, "shoes", True),  # an argument of the earlier call
-    ("$.q", {"q": "boots"}, "shoes", False),
+    ("$.q", None, "shoes", False),
+    ("$.input_parameters.q", {"q": "boots"}, "shoes", True),
+    ("$.input_parameters.q", {"q": "boots"}, "boots", False),
 ]
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from toolgrade._internal.json import MAX_DEPTH, is_deeper, json_items
+from toolgrade._internal.message_content import part_text
 from toolgrade._internal.options import require
+from toolgrade._internal.text import contains_whole
 from toolgrade._internal.tool_names import matches
 from toolgrade.calls import ToolCall, first_of_step
 from toolgrade.expect.matcher import Matcher, set_field
@@ -25,20 +26,26 @@ from toolgrade.expect.plan import (
     Plan,
     parse_argument_path,
 )
+from toolgrade.expect.value_matchers import folded_text
+from toolgrade.failed_calls import looks_failed
 from toolgrade.matching.json_compare import json_forms
+
+_NOTHING: Final[tuple[object, ...]] = (None, "", [], {})
 
 
 @dataclass(frozen=True)
 class From(Matcher, kind="from"):
     """A value that an earlier call of the run returned, such as an id that is new in each run.
 
-    The value at `path` in the output of such a call is compared by meaning. Of an object or a list there, any value or
-    key in it counts, of a text also a part that is not inside a longer word. Outputs and texts that are JSON are read.
-    If no output has the path, it is looked for in the arguments of these calls. Calls of the same step are not earlier.
+    The value at `path` in the output of such a call, if it succeeded, is compared by meaning. Of an object or a list
+    there any value counts, and any key with a digit; of a text also a part that is not inside of a longer word, number
+    or id. Outputs and texts that are JSON are read, and so is content of messages and MCP. Nothing comes from null,
+    true, false and empty values. Calls of the same step are not earlier.
 
     Args:
         call: The name of the tool, or a pattern of names.
-        path: Where in the output, such as `$.order.id` or `$.orders[*].id`; `$` is anywhere.
+        path: Where in the output, such as `$.order.id` or `$.orders[*].id`; `$` is anywhere. With
+            `$.input_parameters` it leads into the arguments of these calls.
 
     Raises:
         ConfigurationError: The name is empty, or the path is not one.
@@ -85,33 +92,40 @@ class From(Matcher, kind="from"):
     def in_run(self, calls: Sequence[ToolCall]) -> From:
         """Return the matcher with the values that it accepts in a run."""
         steps = self.steps()
-        sources = [[] if not matches(one.name, (self.call,)) else _values_at(one.output, steps) for one in calls]
-        if not any(sources):
-            sources = [[] if not matches(one.name, (self.call,)) else _values_at(one.arguments, steps) for one in calls]
+        ends = [first_of_step(calls, index) for index in range(len(calls))]
         accepted: set[Hashable] = set()
-        for index, call in enumerate(calls):
-            before = [value for values in sources[: first_of_step(calls, index)] for value in values]
-            keys = set(map(meaning_key, before))
-            texts = "\n".join(value for value in before if isinstance(value, str))
+        keys: set[Hashable] = set()
+        text = ""
+        read = 0
+        for call, end in zip(calls, ends, strict=True):
+            for source in calls[read:end]:
+                if matches(source.name, (self.call,)) and not looks_failed(source):
+                    values = _values_at(source, steps)
+                    keys.update(map(meaning_key, values))
+                    text = "\n".join([text, *(folded_text(value) for value in values if isinstance(value, str))])
+            read = max(read, end)
             accepted.update(
                 key
                 for value in _inner_values(call.arguments)
-                if (key := meaning_key(value)) in keys or _is_part(value, texts)
+                if (key := meaning_key(value)) in keys or contains_whole(text, _as_text(value))
             )
         bound = copy(self)
         set_field(bound, "accepted", frozenset(accepted))
         return bound
 
 
-def _is_part(value: object, text: str) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)) or not str(value).strip():
-        return False
-    return re.search(rf"(?<!\w){re.escape(str(value).strip())}(?!\w)", text, re.IGNORECASE) is not None
+def _as_text(value: object) -> str:
+    """Return the text by which a value can be a part of another one; empty for none."""
+    return folded_text(str(value)).strip() if isinstance(value, (str, int, float)) else ""
 
 
-def _values_at(value: Any, steps: ArgumentPath) -> list[Any]:
-    """Return the values at a path, and all values and keys in them."""
-    values = [value]
+def _values_at(call: ToolCall, steps: ArgumentPath) -> list[Any]:
+    """Return the values at a path in the output of a call, or in its arguments, and all values in them."""
+    execution = call.execution
+    values = [call.output, *([] if execution is None else [execution.model_output])]
+    values += [part_text(block) for one in values if isinstance(one, list) for block in one]
+    if steps[:1] == ("input_parameters",):
+        values, steps = [call.arguments], steps[1:]
     for step in steps:
         items = [(str(key), item) for one in values for key, item in json_items(json_forms(one)[-1])]
         values = [item for key, item in items if key == str(step) or step == EVERY]
@@ -119,14 +133,14 @@ def _values_at(value: Any, steps: ArgumentPath) -> list[Any]:
 
 
 def _inner_values(value: Any) -> Iterator[Any]:
-    """Yield a value, and all values and keys in it; JSON texts are read."""
+    """Yield a value, and all values and keys in it, that something can come from; JSON texts are read."""
     stack = [value]
     while stack:
-        one = stack.pop()
-        form = json_forms(one)[-1]
-        yield form
+        form = json_forms(stack.pop())[-1]
+        if not isinstance(form, bool) and form not in _NOTHING:
+            yield form
         stack.extend(item for _, item in json_items(form))
-        stack.extend(form if isinstance(form, dict) else ())
+        yield from (key for key in (form if isinstance(form, dict) else ()) if any(map(str.isdigit, key)))
 
 
 def bind_to_run(expected: Any, calls: Sequence[ToolCall]) -> Any:
