@@ -93,7 +93,7 @@ def _is_error_text(text: str, levels: int = _MOST_LEVELS) -> bool:
         # Python objects, too, as tools print them; a text in quotes would warn of its backslashes.
         for parse in (json.loads, ast.literal_eval)[: 1 if text.lstrip()[0] == '"' else 2]:
             try:
-                return _is_error(parse(text), levels - 1)
+                return is_error(parse(text), levels - 1)
             except (ValueError, SyntaxError, RecursionError, MemoryError):
                 continue
     return _ERROR_TEXT.match(text) is not None
@@ -103,7 +103,7 @@ def _is_json_like(text: str) -> bool:
     return text.lstrip().startswith(("{", "[{", '"'))
 
 
-def _is_error(answer: object, levels: int = _MOST_LEVELS) -> bool:
+def is_error(answer: object, levels: int = _MOST_LEVELS) -> bool:
     """Return whether an answer is an error by convention: a text, content of messages, an object with only errors."""
     if not levels:
         return False
@@ -137,7 +137,7 @@ def _is_error_object(answer: Mapping[Any, Any], levels: int) -> bool:
     if status in _FAILED_STATUSES and not is_thing:
         return True
     if wrapped:
-        return all(_is_error(filled[key], levels - 1) for key in wrapped) and not is_thing
+        return all(is_error(filled[key], levels - 1) for key in wrapped) and not is_thing
     return not filled.keys().isdisjoint(("error", "errors", "exception"))
 
 
@@ -197,7 +197,7 @@ class ErrorTexts:
         if self.pattern is None or matches(call.name, self.text_tools):
             return False
         if self.own is None:
-            return any(map(_is_error, _answers(call)))
+            return any(map(is_error, _answers(call)))
         return any(self.own.search(one if isinstance(one, str) else json_text(one)) for one in _answers(call))
 
 
@@ -247,7 +247,7 @@ def is_unrecorded(call: ToolCall) -> bool:
 def answer_quote(call: ToolCall) -> str:
     """Return the beginning of the answer that is an error, without secrets of a known form."""
     answers = _answers(call)
-    answer = next(filter(_is_error, answers), answers[0] if answers else "")
+    answer = next(filter(is_error, answers), answers[0] if answers else "")
     if isinstance(answer, list):
         answer = next(iter(_texts_of(answer)), answer)
     answer = redact_at_path(answer, None)

@@ -144,6 +144,12 @@ def test_calls_that_poll_are_no_loop() -> None:
 
 
 ADMISSIONS = [
+    "Error: 500",
+    "I am unable to book it.",
+    "Something went wrong.",
+    "I'm having trouble connecting.",
+    "The request timed out.",
+    "I haven't been able to find it.",
     *("I was unable to find a hotel.", "I\u2019m unable to access the page.", "We could not complete the booking."),
     *(
         "I'm sorry, but I cannot help.",
@@ -205,6 +211,13 @@ def test_admissions(answer: str) -> None:
     assert finding.message.split("'", 1)[1][:4].strip("'\"") in answer.replace("\u2019", "'")
     for other in (answer.upper(), answer.replace(" ", "  "), f"I booked the flight.\n{answer}", f"{answer} More."):
         assert kinds_of(measured(actual_output=other)) == ["admits_failure"]
+
+
+@pytest.mark.parametrize("answer", ["", " \n", "None", "null", "{}", "[]", "\u200b", "<think>hm</think>\n"], ids=repr)
+def test_an_answer_that_says_nothing_is_none(answer: str) -> None:
+    """White space, thoughts, and values that stand for nothing."""
+    result = RunHealthMetric().measure(LLMTestCase(tools_called=[], actual_output=answer))
+    assert [finding.kind for finding in result.findings] == ["no_answer"]
 
 
 @pytest.mark.parametrize("answer", ANSWERS)

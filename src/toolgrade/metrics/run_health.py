@@ -11,7 +11,7 @@ from typing import ClassVar, Final, NamedTuple
 from toolgrade._internal.text import number_text, printable, shorten
 from toolgrade.calls import ToolCall
 from toolgrade.cases import TestCase
-from toolgrade.failed_calls import has_succeeded, is_unrecorded, looks_failed
+from toolgrade.failed_calls import has_succeeded, is_error, is_unrecorded, looks_failed
 from toolgrade.metrics.base import Details, Measurement, Metric, result_of
 from toolgrade.metrics.called_tools import (
     call_finding,
@@ -32,8 +32,8 @@ _LONGEST_QUOTE = 120
 _LONGEST_SUBJECT = 40
 """Characters before `was unable to` in which its subject is looked for."""
 
-_TASKS: Final = r"""(?:\w{1,12}ly\ )?(?:access|answer|calculate|carry|complete|compute|confirm|connect|continue|create
-    |determine|download|execute|extract|fetch|find|finish|fulfill?|gather|generate|get|identify|load|locate|obtain|open|perform|proceed
+_TASKS: Final = r"""(?:\w{1,12}ly\ )?(?:access|answer|book|calculate|carry|complete|compute|confirm|connect|continue
+    |create|determine|download|execute|extract|fetch|find|finish|fulfill?|gather|generate|get|identify|load|locate|obtain|open|perform|proceed
     |process|provide|reach|read|resolve|retrieve|search|send|verify)\b"""
 """Verbs of what agents fail to do; not those of what rules forbid, such as `I cannot refund`, `change` or `offer`."""
 
@@ -55,6 +55,9 @@ _TROUBLE: Final = re.compile(
     r"""\b(?:
       could(?:n't|\ not)\ be\ (?:found|\w{2,20}ed)\b
     | sorry,?\ but\b
+    | something\ went\ wrong\b|having\ trouble\ \w{2,20}ing\b
+    | (?:request|call|connection|tool|server)\ (?:has\ )?timed\ out\b
+    | (?:have|has)(?:n't|\ not)\ been\ able\ to\b
     | an?\ (?:\w{1,12}\ ){0,2}(?:error|exception)\ (?:has\ )?occurred\b
     | (?:encountered|resulted\ in|returned|threw)\ an?\ (?:\w{1,12}\ ){0,2}error\b
     | there\ (?:is|was|were|(?:appears|seems)\ to\ (?:be|have\ been))\ (?:an?|some)\ (?:\w{1,12}\ )?
@@ -79,6 +82,12 @@ _REQUEST_TEXT: Final = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 """How models and frameworks write the request for a tool, where it was not read as one."""
+
+
+_WITHOUT_CONTENT: Final = re.compile(
+    r"(?:\s|[\u200b-\u200f\u2060\ufeff]|<think>[^<]{0,10000}</think>|none|null|\{\}|\[\])*", re.IGNORECASE
+)
+"""An answer that says nothing: white space, characters of no width, thoughts, and values that stand for nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +189,7 @@ def _answered(case: TestCase, answer: str | None) -> _Check:
         return _Check(name, 1.0)
     if answer is None:
         return _Check(name, None, warnings=["the answer was not recorded"])
-    if not answer:
+    if _WITHOUT_CONTENT.fullmatch(answer):
         return _Check(name, 0.0, [Finding("no_answer", "The run has no answer.", "")])
     if _REQUEST_TEXT.search(answer):
         text = "The run has no answer: its last text is a request for a tool."
@@ -191,7 +200,7 @@ def _answered(case: TestCase, answer: str | None) -> _Check:
 def _no_admission(answer: str | None) -> list[_Check]:
     if not answer:
         return []
-    quote = _admission(answer)
+    quote = answer.split("\n", 1)[0] if is_error(answer) else _admission(answer)
     if quote is None:
         return [_Check("no_admission", 1.0)]
     safe = shorten(printable(str(redact_at_path(quote, None))), _LONGEST_QUOTE)
