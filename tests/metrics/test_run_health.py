@@ -144,7 +144,6 @@ def test_calls_that_poll_are_no_loop() -> None:
 
 
 ADMISSIONS = [
-    "Error: 500",
     "I am unable to book it.",
     "Something went wrong.",
     "I'm having trouble connecting.",
@@ -211,6 +210,12 @@ def test_admissions(answer: str) -> None:
     assert finding.message.split("'", 1)[1][:4].strip("'\"") in answer.replace("\u2019", "'")
     for other in (answer.upper(), answer.replace(" ", "  "), f"I booked the flight.\n{answer}", f"{answer} More."):
         assert kinds_of(measured(actual_output=other)) == ["admits_failure"]
+
+
+def test_an_answer_that_is_an_error_admits_it() -> None:
+    """By the same convention as an answer of a tool."""
+    result = RunHealthMetric().measure(LLMTestCase(tools_called=[], actual_output="Error: 500"))
+    assert [finding.message for finding in result.findings] == ["The answer admits a failure: 'Error: 500'."]
 
 
 @pytest.mark.parametrize("answer", ["", " \n", "None", "null", "{}", "[]", "\u200b", "<think>hm</think>\n"], ids=repr)

@@ -311,3 +311,13 @@ def test_hand_overs(name: str, is_one: bool) -> None:
 def test_words_of_a_name(name: str, words: list[str]) -> None:
     """Names of servers, numbers and signs are left out."""
     assert split_name(name) == words
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["find_replace", "fetch_delete", "search_index_delete", "check_list_add", "is_admin_grant", "recommend_create"],
+)
+def test_a_read_with_a_verb_that_writes_is_unknown(name: str) -> None:
+    """It is reported, and does not pass as a read."""
+    assert guess_effect(name) is None
+    assert guess_effect(f"acme_{name}") is not ToolEffect.READ

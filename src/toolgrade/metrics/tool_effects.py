@@ -177,6 +177,9 @@ _LOOK_UPS: Final = _words("list query view filter forecast")
 _GETTERS: Final = _words("get fetch retrieve find")
 """Verbs that are never a part of a noun phrase, as in `set_search_mode`."""
 
+_SEARCHES: Final = _words("find search read fetch peek")
+"""Verbs before one that writes what was found: `find_replace_all`."""
+
 _LINKS: Final = _words("to by for from in on of with who that which")
 """Words after which a name says of what: `list_orders_to_cancel` lists."""
 
@@ -336,7 +339,17 @@ def _main_effect(words: list[str]) -> ToolEffect | None:
         return _effect_after_prefix(words)
     if effect is ToolEffect.READ and first in _NOUNS:  # `list_create`
         return _first_effect([*takewhile(lambda word: word not in _LINKS, others)], ToolEffect.WRITE) or effect
+    if effect is ToolEffect.READ and _may_write(first, others):
+        return None
     return _effect_on_thing(others, effect) if first in _THINGS else effect
+
+
+def _may_write(first: str, others: list[str]) -> bool:
+    """Return whether a verb that writes ends a name that begins with one that reads, or follows a search at once."""
+    words = [*takewhile(lambda word: word not in _LINKS, others)]
+    ends = words[-1:] if len(words) == len(others) else []
+    verbs = ends + (words[:1] if first in _SEARCHES else [])
+    return any(word not in _NOUNS and _verb_effect(word) is ToolEffect.WRITE for word in verbs)
 
 
 def _effect_after_prefix(words: list[str]) -> ToolEffect | None:
@@ -344,6 +357,8 @@ def _effect_after_prefix(words: list[str]) -> ToolEffect | None:
     effect = _first_effect(words[1:])  # `ticket_get_owner`, `orders_cancel`
     place = _verb_place(words)
     verb, *others = words[place:]
+    if effect is ToolEffect.READ and place and others and _may_write(verb, others):
+        return None
     if not place or not others or verb not in _NOUNS or effect is ToolEffect.WRITE:
         return effect
     if effect is ToolEffect.READ:  # `feature_flag_get`, but `acme_set_search_mode`
