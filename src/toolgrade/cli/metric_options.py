@@ -374,7 +374,7 @@ metric_options: Decorator = bundle(
             "--threshold",
             type=click.FloatRange(0, 1),
             help="Lowest score that passes.  [default: 0.5; 0.98 for task-success; 1 for "
-            "argument-schema, budget and tool-success-rate]",
+            "argument-schema, budget, run-health, tool-grounding and tool-success-rate]",
         ),
         _verdict_option("--strict", is_flag=True, help="Threshold 1, and any lower score becomes 0."),
     ),
