@@ -65,8 +65,8 @@ class RunContent(NamedTuple):
         is_known = all(call.captured("input_parameters") and not has_mark(call.arguments) for call in writes)
         # Without their turns: simulated users do not ask for the same in the same turn.
         plain = tuple([ToolCall(name=call.name, input_parameters=call.arguments) for call in writes])
-        said = compared.actual_output
-        answer = said if isinstance(said, str) and said.strip() and not is_redacted(said) else None
+        output = compared.actual_output
+        answer = output if isinstance(output, str) and output.strip() and not is_redacted(output) else None
         return cls(plain if is_known and compared.tools_called is not None else None, answer)
 
 
@@ -124,8 +124,8 @@ def _question_of(case: object) -> str | None:
     before.
     """
     if isinstance(case, ConversationalTestCase):
-        asked = [turn.content for turn in case.turns if turn.role == "user"]
-        return repr(asked) if asked and not case.id else None
+        questions = [turn.content for turn in case.turns if turn.role == "user"]
+        return repr(questions) if questions and not case.id else None
     compared = one_case(case)
     if compared is None or compared.id or not compared.input or _LATER_TURN.search(compared.name or ""):
         return None
@@ -136,15 +136,17 @@ def _question_of(case: object) -> str | None:
 
 
 def _means(values: Sequence[T | None], compare: Callable[[T, T], Fraction]) -> list[float | None]:
-    """Return for each known value the mean of its comparisons with the others."""
-    known = {place: value for place, value in enumerate(values) if value is not None}
-    sums = dict.fromkeys(known, Fraction(0))
-    for (one, left), (other, right) in combinations(known.items(), 2):
+    """Return for each value, where there is one, the mean of its comparisons with the others."""
+    values_by_place = {place: value for place, value in enumerate(values) if value is not None}
+    sums = dict.fromkeys(values_by_place, Fraction(0))
+    for (one, left), (other, right) in combinations(values_by_place.items(), 2):
         result = compare(left, right)
         sums[one] += result
         sums[other] += result
-    others = len(known) - 1
-    return [float(sums[place] / others) if place in known and others else None for place in range(len(values))]
+    others = len(values_by_place) - 1
+    return [
+        float(sums[place] / others) if place in values_by_place and others else None for place in range(len(values))
+    ]
 
 
 def _compare_writes(left: Sequence[ToolCall], right: Sequence[ToolCall]) -> Fraction:

@@ -143,8 +143,8 @@ class _Linter:
     def _add_untraced(self, case: JsonObject, untraced: dict[str, LintFinding]) -> None:
         """Keep the values that no other run with the same expectation knew either."""
         key = canonical_json([part.get("expected_tools") for part in (case, *case.get("turns", ()))])
-        known = self.untraced.setdefault(key, untraced)
-        self.untraced[key] = {message: known[message] for message in known if message in untraced}
+        earlier = self.untraced.setdefault(key, untraced)
+        self.untraced[key] = {message: earlier[message] for message in earlier if message in untraced}
 
     def _check_case(self, case: AnyCase | Golden, document: Document, seen: SeenValues | None) -> Iterator[LintFinding]:
         yield from self._check_id(case.id, document)

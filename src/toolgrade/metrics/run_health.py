@@ -225,24 +225,24 @@ def _admission(answer: str) -> str | None:
 
 
 def _checks_of_calls(calls: Sequence[ToolCall]) -> list[_Check]:
-    known = {index for index, call in enumerate(calls) if _has_known_outcome(call)}
+    decided = {index for index, call in enumerate(calls) if _has_known_outcome(call)}
     warnings = omission_warnings(sum(map(is_unrecorded, calls)), "their outcome was not recorded")
-    if not known:
+    if not decided:
         return [_Check("recovered", None, warnings=warnings)]
     left = [episode for episode in sorted(failure_episodes(calls)) if episode.outcome in UNRECOVERED]
-    share = (len(known) - sum(len(episode.failures) for episode in left)) / len(known)
+    share = (len(decided) - sum(len(episode.failures) for episode in left)) / len(decided)
     recovered = _Check("recovered", share, [episode_finding(calls, episode) for episode in left], warnings)
-    return [recovered, _no_loop(calls, sorted(known))]
+    return [recovered, _no_loop(calls, sorted(decided))]
 
 
 def _has_known_outcome(call: ToolCall) -> bool:
     return looks_failed(call) or (has_succeeded(call) and not is_unrecorded(call))
 
 
-def _no_loop(calls: Sequence[ToolCall], known: Iterable[int]) -> _Check:
+def _no_loop(calls: Sequence[ToolCall], decided: Iterable[int]) -> _Check:
     first: dict[Hashable, int] = {}
     findings: list[Finding] = []
-    keys = {index: identity_key(calls[index]) for index in known}
+    keys = {index: identity_key(calls[index]) for index in decided}
     for index, key in keys.items():
         call = calls[index]
         if key is not None and (call.captured("output") or looks_failed(call)):

@@ -326,7 +326,7 @@ class SeenValues:
                     span, weekdays = _relative_days(leaf.text)
                     near = _NEAR_WEEKDAY if meant.weekday() in weekdays else span
                     is_unknown = not days and not self._knows_prompt and max(near, span) >= 0
-                    if is_unknown or any(abs((meant - known).days) <= max(near, span) for known in days):
+                    if is_unknown or any(abs((meant - one).days) <= max(near, span) for one in days):
                         return leaf
         return None
 
@@ -372,9 +372,9 @@ class SeenValues:
     def closest(self, value: Value, admits: Admits) -> tuple[str, Leaf] | None:
         """Return what is most like a value without a source, and its leaf; `None` if nothing is."""
         if value.kind == "number":
-            wanted = min(abs(next(iter(value.meaning))), _LARGEST_NUMBER)
+            target = min(abs(next(iter(value.meaning))), _LARGEST_NUMBER)
             seen = ((number, leaf) for number, leaves in self._numbers.items() if (leaf := _first(leaves, admits)))
-            nearest = min(seen, key=lambda entry: abs(entry[0] - wanted), default=None)
+            nearest = min(seen, key=lambda entry: abs(entry[0] - target), default=None)
             return None if nearest is None else (_number_text(nearest[0]), nearest[1])
         sizes = range(len(value.text) // 2, 2 * len(value.text) + 1)
         words = {

@@ -307,8 +307,8 @@ class _SeenRun:
 
     @cached_property
     def _has_images(self) -> bool:
-        given = input_with_images(self._case)
-        return isinstance(given, list) and not all(isinstance(part, str) for part in given)
+        content = input_with_images(self._case)
+        return isinstance(content, list) and not all(isinstance(part, str) for part in content)
 
 
 def _effect_name(effect: ToolEffect | None) -> str:
@@ -342,10 +342,10 @@ def events_of(case: TestCase, calls: Sequence[ToolCall]) -> Iterator[Event]:
         yield Event("schema", list(_stated(tool.input_schema)), tool.name)
     for index, call in enumerate(calls):
         execution = call.execution
-        shown = [] if execution is None else [execution.model_output, execution.error]
+        displays = [] if execution is None else [execution.model_output, execution.error]
         passed = [value.text for _, leaf in _leaves(call.arguments) for value in values_of(leaf)]
         echo = frozenset(passed if looks_failed(call) else ())
-        for output in (call.output, *shown):
+        for output in (call.output, *displays):
             if output is not None:
                 yield Event("tool", output, call.name, call.turn, index, echo)
         yield Event("call", call.arguments, call.name, call.turn, index)
