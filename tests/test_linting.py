@@ -652,11 +652,11 @@ def test_simulated_users(tmp_path: Path) -> None:
 
 
 def recorded(
-    expected: dict[str, Any], *, said: str = "Mail ann@shop.example.", output: Any = "sent", reads: str = "mail"
+    expected: dict[str, Any], *, question: str = "Mail ann@shop.example.", output: Any = "sent", reads: str = "mail"
 ) -> Any:
     """A case that expects one write, beside a recording of it."""
     return LLMTestCase(
-        input=said,
+        input=question,
         expected_tools=[ToolCall(name=reads, input_parameters=expected)],
         tools_called=[
             ToolCall(name="look_up", output={"order": "A-1702", "day": "2026-05-20"}),
@@ -680,24 +680,24 @@ UNTRACED: list[tuple[dict[str, Any], bool]] = [
 @pytest.mark.parametrize(("expected", "is_found"), UNTRACED, ids=repr)
 def test_values_that_no_run_could_know(expected: dict[str, Any], is_found: bool) -> None:
     """Neither the task nor an output mentions them, so only chance passes."""
-    found = [finding for finding in lint([recorded(expected)]) if finding.kind is LintKind.UNTRACED]
-    assert bool(found) is is_found
-    for finding in found:
+    findings = [finding for finding in lint([recorded(expected)]) if finding.kind is LintKind.UNTRACED]
+    assert bool(findings) is is_found
+    for finding in findings:
         assert finding.path.startswith("$[0].expected_tools[0].input_parameters.")
         assert finding.message.startswith("no task and no output mentions ")
         assert finding.message.endswith("; use Ignore(), or From() if a call returns it")
 
 
 def test_a_value_that_any_run_of_the_expectation_knew_is_no_finding() -> None:
-    """A run that went wrong early saw less; without outputs, and for reads, nothing is said."""
+    """A run that went wrong early saw less; without outputs, and for reads, nothing is question."""
     expected = {"order": "A-1703"}
 
     def kinds(*cases: LLMTestCase) -> list[str]:
         return [finding.kind.value for finding in lint(cases)]
 
     assert kinds(recorded(expected), recorded(expected)) == ["untraced"]
-    assert kinds(recorded(expected), recorded(expected, said="Mail Ann about A-1703.")) == []
-    assert kinds(recorded(expected, said="About A-1703."), recorded(expected)) == []
+    assert kinds(recorded(expected), recorded(expected, question="Mail Ann about A-1703.")) == []
+    assert kinds(recorded(expected, question="About A-1703."), recorded(expected)) == []
     assert kinds(recorded(expected, output=None)) == []
     assert kinds(recorded(expected, reads="get_order")) == []
 

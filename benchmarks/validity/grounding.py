@@ -96,7 +96,7 @@ def figures(data: Mapping[str, Sequence[Run]]) -> tuple[dict[str, Any], dict[str
 def _chance(data: Mapping[str, Sequence[Run]]) -> dict[str, list[float]]:
     """Return the shares of random values that are found, and that are found or derived, over the complete runs."""
     runs = [run for of_set in data.values() for run in of_set if "user" in run]
-    found: Counter[str] = Counter()
+    hits: Counter[str] = Counter()
     for run in runs:
         case = case_of_run(run)
         seen = SeenValues(event for event in events_of(case, case.tools_called or ()) if event.kind != "call")
@@ -104,7 +104,7 @@ def _chance(data: Mapping[str, Sequence[Run]]) -> dict[str, list[float]]:
             for _ in range(TRIES):
                 [value] = values_of(draw())
                 copied = seen.source(value, bool) is not None
-                found[kind] += copied
-                found[f"{kind}, derived"] += copied or seen.derived(value, (), bool) is not None
+                hits[kind] += copied
+                hits[f"{kind}, derived"] += copied or seen.derived(value, (), bool) is not None
     total = max(len(runs) * TRIES, 1)
-    return {kind: [round(found[name] / total, 4) for name in (kind, f"{kind}, derived")] for kind in KINDS}
+    return {kind: [round(hits[name] / total, 4) for name in (kind, f"{kind}, derived")] for kind in KINDS}

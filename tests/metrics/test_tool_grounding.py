@@ -271,8 +271,8 @@ def test_what_was_seen_later_or_at_the_same_time_is_no_source() -> None:
     assert score(act, search) == 0
     step = {"status": "ok", "step": 1}
     assert score(call("search", {}, "order W2378156", execution=step), call("act", act.arguments, execution=step)) == 0
-    shown = call("search", {}, "order W2378156", execution=step, turn=1)  # each turn may count its own steps
-    assert score(shown, call("act", act.arguments, execution=step, turn=2)) == 1
+    before = call("search", {}, "order W2378156", execution=step, turn=1)  # each turn may count its own steps
+    assert score(before, call("act", act.arguments, execution=step, turn=2)) == 1
     turns = [
         Turn(role="user", content="Act."),
         Turn(role="assistant", content="Done.", tools_called=[act]),
@@ -282,6 +282,13 @@ def test_what_was_seen_later_or_at_the_same_time_is_no_source() -> None:
     result = ToolGroundingMetric().measure(ConversationalTestCase(turns=turns))
     assert [(finding.kind, finding.turn) for finding in result.findings] == [("ungrounded", 1), ("traced", 2)]
     assert result.findings[1].message.endswith("from the words of the user in turn 2.")
+
+
+def test_a_clock_that_is_read_later_says_nothing_before() -> None:
+    """Only then the agent knows which day it is."""
+    clock, act = call("get_day", {}, "2024-05-15"), call("act", {"value": "2024-05-16"})
+    for calls, score in (((clock, act), 1), ((act, clock), 0)):
+        assert ToolGroundingMetric().measure(case_of({"user": "tomorrow"}, *calls)).score == score
 
 
 def test_the_answer() -> None:
@@ -320,6 +327,7 @@ def test_what_cannot_be_checked_is_left_out() -> None:
     runs: list[LLMTestCase | MLLMTestCase] = [
         case_of({"user": "Act."}, call("act", {"value": REDACTED})),
         case_of({"user": "Act."}, unknown, act),
+        case_of({"user": "Act."}, call("act", {}, execution={"not_captured": ["input_parameters"]})),
         MLLMTestCase(input=["Act.", image], tools_called=[act]),
     ]
     for run in runs:

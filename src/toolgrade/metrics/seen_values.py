@@ -317,7 +317,7 @@ class SeenValues:
         Days are known from the start of the run, from the system prompt, and from outputs that are hardly more than a
         date. If none is known, as the system prompt was not recorded, the words can mean any day.
         """
-        days = self._days.union(self._known_days())
+        days = self._days.union(self._dates_of_clocks(admits))
         words = [leaf for leaf in self.leaves if leaf.event.kind == "user" and admits(leaf.event)]
         for year, month, day in _readings_of_date(value.meaning):
             with suppress(ValueError):
@@ -330,10 +330,10 @@ class SeenValues:
                         return leaf
         return None
 
-    def _known_days(self) -> Iterator[date]:
+    def _dates_of_clocks(self, admits: Admits) -> Iterator[date]:
         for (year, month, day), leaf in self._dates:
             is_clock = leaf.event.kind == "tool" and len(str(leaf.event.content)) <= _LONGEST_CLOCK
-            if year and month and day and (is_clock or leaf.event.kind == "system"):
+            if year and month and day and (is_clock or leaf.event.kind == "system") and admits(leaf.event):
                 yield date(year, month, day)
 
     def derived(self, value: Value, sources: Iterable[Leaf], admits: Admits) -> Leaf | None:

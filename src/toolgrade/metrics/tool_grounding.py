@@ -149,6 +149,8 @@ class ToolGroundingMetric(CallMetric):
 
     def _arguments(self, run: _SeenRun, call: ToolCall, index: int) -> list[Finding | None]:
         """Return a finding for each argument of a call that counts; `None` for one that cannot be checked."""
+        if not call.captured("input_parameters"):
+            return [None]
         arguments: list[_Argument] = []
         for path, value in _leaves(call.arguments, keys=True):
             names = [*accumulate([call.name, *(key for key in path if isinstance(key, str))], "{}.{}".format)][:0:-1]

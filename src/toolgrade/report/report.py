@@ -609,9 +609,9 @@ class Report:
             return None
         least: list[tuple[str, float]] = []
         for runs in groups.values():
-            known = [(label, one.writes) for label, one in runs if one.writes is not None]
-            lowest = min((writes for _, writes in known), default=1.0)
-            least += [one for one in known if one[1] == lowest < _LOW_AGREEMENT]
+            labelled = [(label, one.writes) for label, one in runs if one.writes is not None]
+            lowest = min((writes for _, writes in labelled), default=1.0)
+            least += [one for one in labelled if one[1] == lowest < _LOW_AGREEMENT]
         writes, answers = (_mean(_mean(one[place] for _, one in runs) for runs in groups.values()) for place in (1, 2))
         return AgreementSummary(writes, answers, len(groups), tuple(sorted(least, key=lambda one: one[1])))
 
