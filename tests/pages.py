@@ -23,11 +23,9 @@ from toolgrade import (
 )
 from toolgrade.calls import Execution, ToolSpec
 from toolgrade.cases import Handoff
-from toolgrade.report import CaseResult, Comparison, MetricSummary, Report, TrialSummary
-from toolgrade.report.comparison import CaseChange, CaseGap, CaseLoss, MetricComparison
+from toolgrade.report import CaseResult, MetricSummary, Report, TrialSummary
 from toolgrade.report.report import Flaky
 from toolgrade.result import Finding, QuestionResult, UnitResult
-from toolgrade.verdict import Gate, Tally, Trial
 
 BEGAN = datetime(2026, 11, 22, 9, 0, tzinfo=timezone.utc)
 ABOUT = {"toolgrade": "0.1.0", "python": "3.12.1", "started_at": "2026-11-22T09:00:00+00:00", "seconds": 2.5}
@@ -239,62 +237,27 @@ def trials_report() -> Report:
     return summed(report, (change,), (trials,))
 
 
-def comparison(text: str = "booking-1") -> Comparison:
-    """Return a comparison with a worse, a better and a lost case."""
-    worse = CaseChange(case=text, occurrence=1, index_a=0, index_b=0, score_a=1, score_b=0.5, finding=text)
-    better = replace(worse, case=f"{text} 2", score_a=0.5, score_b=1, finding=None)
-    gap = CaseGap(
-        case=f"{text} 3",
-        occurrence=1,
-        index_a=2,
-        index_b=2,
-        status_a=ResultStatus.SCORED,
-        status_b=ResultStatus.ERRORED,
-        passed_a=True,
-        passed_b=None,
+def before(report: Report, text: str = "release 6") -> list[Report]:
+    """Return an evaluation before a report, in which every case had another result and one case more was measured."""
+    cases = [replace(case, results=tuple(_other(result, text) for result in case.results)) for case in report.cases]
+    gone = replace(cases[0], index=len(cases), case=LLMTestCase(id=text), key=None, golden=None, trial=None, agent=None)
+    about = {"name": text, "started_at": "2026-11-15T09:00:00+00:00", text: text}
+    return [Report(report.metrics, (*cases, gone), report.trials, about=about)]
+
+
+def _other(result: MetricResult, text: str) -> MetricResult:
+    """Return a result that passed where this one did not, and one that failed where it passed."""
+    score = 0.0 if result.passed else 1.0
+    finding = Finding("missing", text, text)
+    return replace(
+        result,
+        status=ResultStatus.SCORED,
+        score=score,
+        passed=score >= result.threshold,
         reason=text,
-    )
-    metric = MetricComparison(
-        metric=text,
-        metric_b=text,
-        threshold_a=0.5,
-        threshold_b=0.5,
-        both_passed=3,
-        both_failed=1,
-        regressions=(worse,),
-        improvements=(better,),
-        mean_a=0.75,
-        mean_b=0.5,
-        difference=-0.25,
-        interval=None,
-        p_value=0.5,
-        corrected=1.0,
-        unscored=(gap,),
-        missing=(f"{text} 4",),
-        warned_a=0,
-        warned_b=0,
-    )
-    loss = CaseLoss(case=text, occurrence=1, index_a=0, index_b=0, outcome_b="agent_error", reason=text)
-    verdict = Tally.of([Trial(0, "agent_error", text, text)]).verdict(Gate())
-    return Comparison(
-        cases_a=7,
-        cases_b=6,
-        in_both=6,
-        verdict_a=verdict,
-        verdict_b=verdict,
-        interrupted_b=False,
-        losses=(loss,),
-        only_a=(text,),
-        only_b=(),
-        metrics=(metric,),
-        metrics_only_a=(),
-        metrics_only_b=(),
-        repeated=False,
-        allowed=(),
-        confidence=0.95,
-        resamples=100,
-        seed=0,
-        notes=(text,),
+        error=None,
+        findings=() if score else (finding,),
+        alignment=None,
     )
 
 

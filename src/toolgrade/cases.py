@@ -12,6 +12,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from importlib import import_module
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
@@ -315,6 +316,10 @@ class Run(Model):
         >>> case = run.to_test_case(expected_tools=[ToolCall(name="get_weather")])
         >>> print(case.input, [call.name for call in case.tools_called])
         What is the weather in Paris? ['get_weather']
+        >>> print(run)
+        user: What is the weather in Paris?
+          get_weather {"city": "Paris"} -> sunny
+        assistant: It is sunny in Paris.
     """
 
     input: str | None = None
@@ -349,6 +354,10 @@ class Run(Model):
     """Seconds."""
     warnings: list[str] = Field(default_factory=new_list)
     """What the recording did not understand or does not contain; every result of this run repeats it."""
+
+    def __str__(self) -> str:
+        """Return what was said and called, for people, without secrets; `repr` has every field."""
+        return _transcript(self)
 
     @property
     def notes(self) -> list[str]:
@@ -600,6 +609,10 @@ class ConversationalTestCase(Model):
     context: StoredTexts = None
     comments: StoredText = None
 
+    def __str__(self) -> str:
+        """Return what was said and called, for people, without secrets; `repr` has every field."""
+        return _transcript(self)
+
     @property
     def exchanges(self) -> "list[Exchange]":
         """The turns of the user, each with the texts of the assistant that answer it."""
@@ -689,6 +702,11 @@ class ConversationalTestCase(Model):
             return Run(calls=calls or [], **prompt) if prompt else None
         texts = {"input": exchanges[0].question, "actual_output": exchanges[-1].answer, "conversation_id": self.id}
         return Run(calls=calls or [], **fields, **prompt, **drop_none(texts))
+
+
+def _transcript(case: "Run | ConversationalTestCase") -> str:
+    # By name: views, which are loaded when something is printed, stand on this module.
+    return str(import_module("toolgrade.report.text.transcript").transcript_text(case))
 
 
 @dataclass(frozen=True, slots=True)

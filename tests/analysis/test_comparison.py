@@ -228,9 +228,9 @@ def test_recorded_cases_are_paired_by_content_in_memory_and_in_files(tmp_path: P
     b = evaluated(("Oslo?", "look"), ("Rome?", "ask"), ("Bern?", "look"))
     path = tmp_path / "a.json"
     path.write_text(a.to_json(), encoding="utf-8")
-    for before in (a, path):
+    for before, name in ((a, "Rome?"), (path, "#1")):  # the JSON of a report has no questions
         comparison = compare(before, b)
-        assert (comparison.in_both, comparison.only_a, comparison.only_b) == (2, ("#1",), ("#2",))
+        assert (comparison.in_both, comparison.only_a, comparison.only_b) == (2, (name,), ("Rome?",))
         assert comparison.notes == ()
     assert [case.identity for case in read_results(path).cases] == [case.identity for case in a.cases]
     assert [case["run_id"] for case in read_results(path).to_dict()["cases"]] == [

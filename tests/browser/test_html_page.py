@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pages import comparison, hostile_report, many_cases, small_report, trials_report
+from pages import before, hostile_report, many_cases, small_report, trials_report
 from toolgrade import LLMTestCase, Report, ToolCall, ToolCorrectnessMetric, evaluate
 from toolgrade.report.html import write_html
 
@@ -308,7 +308,7 @@ def test_filters_stay_at_the_top(opened: Opened, width: int) -> None:
 
 def test_wide_tables_scroll_within_themselves(opened: Opened) -> None:
     """On a telephone every table can be scrolled to its last column."""
-    tab = opened(small_report(), page={"baseline": comparison()}, viewport={"width": 390, "height": 800})
+    tab = opened(small_report(), page={"earlier": before(small_report())}, viewport={"width": 390, "height": 800})
 
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
     cut = tab.evaluate(
@@ -402,7 +402,9 @@ def test_page_has_two_themes(opened: Opened) -> None:
 def test_nothing_is_wider_than_the_window(opened: Opened, width: int) -> None:
     """On a telephone as on a large screen, with every case open."""
     tab = opened(
-        trials_report(), page={"baseline": comparison("long_name_" * 30)}, viewport={"width": width, "height": 800}
+        trials_report(),
+        page={"earlier": before(trials_report(), "long_name_" * 30)},
+        viewport={"width": width, "height": 800},
     )
     tab.get_by_role("button", name="Open all shown").click()
 
@@ -414,7 +416,7 @@ def test_nothing_is_wider_than_the_window(opened: Opened, width: int) -> None:
 def test_axe_finds_nothing(opened: Opened, report: Callable[[], Report], scheme: str) -> None:
     """Names of controls, headers of tables, contrast and order: in both themes, with every case open."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
-    tab = opened(report(), page={"baseline": comparison()}, color_scheme=scheme)
+    tab = opened(report(), page={"earlier": before(report())}, color_scheme=scheme)
     tab.get_by_role("button", name="Open all shown").click()
     tab.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
 
@@ -450,7 +452,7 @@ def elements(tab: Any) -> list[str]:
 def harmless(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Return the element types of the page with harmless texts."""
     target = tmp_path_factory.mktemp("harmless") / "report.html"
-    write_html(target, hostile_report("word"), title="word", baseline=comparison("word"))
+    write_html(target, hostile_report("word"), title="word", earlier=before(hostile_report("word"), "word"))
     tab = browser.new_page()
     tab.goto(target.as_uri())
     return elements(tab)
@@ -459,7 +461,7 @@ def harmless(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> list[str
 @pytest.mark.parametrize("attack", ["".join(ATTACKS), "".join(reversed(ATTACKS)), *SCHEMES], ids=range(4))
 def test_hostile_text_does_nothing(opened: Opened, harmless: list[str], attack: str) -> None:
     """In every field of everything: nothing runs, nothing is loaded, and the page keeps its elements."""
-    tab = opened(hostile_report(attack), title=attack, page={"baseline": comparison(attack)})
+    tab = opened(hostile_report(attack), title=attack, page={"earlier": before(hostile_report(attack), attack)})
 
     assert elements(tab) == harmless
     tab.evaluate("document.querySelectorAll('*').forEach((one) => one.dispatchEvent(new MouseEvent('mouseover')))")
@@ -478,7 +480,7 @@ def test_hostile_text_does_nothing(opened: Opened, harmless: list[str], attack: 
 def test_hostile_text_does_nothing_without_scripts(opened: Opened) -> None:
     """Where no script runs, nothing is loaded and no text breaks out of its place either."""
     attacks = "".join(ATTACKS)
-    page = {"baseline": comparison(attacks)}
+    page = {"earlier": before(hostile_report(attacks), attacks)}
     tab = opened(hostile_report(attacks), title=attacks, page=page, java_script_enabled=False)
     assert [tab.locator(name).count() for name in ("script", "#list > .case", ".case", "img", "iframe")] == [
         *(1, 3, 3, 3, 0)
@@ -493,5 +495,5 @@ def test_two_thousand_cases_open(opened: Opened) -> None:
     tab = opened(many_cases(2000))
     assert tab.locator("#matches").inner_text() == "2,000 of 2,000 shown"
     assert visible_cases(tab)[0] == "case-0000"
-    tab.get_by_label("Search").fill("question 1999")
+    tab.get_by_label("Search").fill("case-1999")
     until(tab, ["case-1999"])

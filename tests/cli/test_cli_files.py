@@ -27,7 +27,7 @@ def test_several_files_are_one_report(tmp_path: Path) -> None:
     done = toolgrade_score("b", "a", "--results", "r", "--no-contents", folder=tmp_path)
 
     assert (done.code, done.err) == (1, "failed: 1 of 4 cases failed\n")
-    assert done.out.startswith("2 files: 4 cases, worst first\n")
+    assert done.out.startswith("2 files: 4 cases\n Failed: 1 of 4 cases failed.\n")
     assert " bad (trial 1)       0  FAILED" in done.out  # cases of one id are trials
     assert [case.name for case in read_results(tmp_path / "r").cases] == ["good", "good", "good", "bad"]
     assert b"tools_called" not in (tmp_path / "r").read_bytes()

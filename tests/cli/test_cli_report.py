@@ -69,11 +69,11 @@ def runs(tmp_path: Path) -> Path:
 
 def test_report_prints_the_output_of_score(runs: Path, written: Path, streamed: Path) -> None:
     """For a results file, and for a written report without the repeated parts."""
-    scored = run("score", runs, "--title", "x").stdout
+    scored = run("score", runs, "--name", "x").stdout
 
-    assert run("report", streamed, "--title", "x").stdout == scored
-    assert run("report", written, "--title", "x", "-q").stdout == run("score", runs, "--title", "x", "-q").stdout
-    assert run("report", "-", "--title", "x", stdin=streamed.read_bytes()).stdout == scored
+    assert run("report", streamed, "--name", "x").stdout == scored
+    assert run("report", written, "--name", "x", "-q").stdout == run("score", runs, "--name", "x", "-q").stdout
+    assert run("report", "-", "--name", "x", stdin=streamed.read_bytes()).stdout == scored
     assert run("report", "-", stdin=streamed.read_bytes()).stdout.startswith("standard input: 3 cases")
 
 
@@ -82,7 +82,7 @@ def test_quiet_and_verbose(streamed: Path) -> None:
     quiet, full, both = (run("report", streamed, *options) for options in (["-q"], ["-v"], ["-q", "--verbose"]))
 
     assert "first problem" not in quiet.stdout
-    assert quiet.stdout.count("\n") <= 10
+    assert quiet.stdout.count("\n") <= 16
     assert full.stdout.count("expected                               called") == len(CASES)
     assert "\nright  tool_correctness  passed\n" in full.stdout
     assert both.exit_code == 2
@@ -95,7 +95,7 @@ def test_quiet_and_verbose(streamed: Path) -> None:
 def test_every_format_in_one_go(streamed: Path, tmp_path: Path) -> None:
     """Each file is complete and named on standard error; standard output is empty."""
     paths = {kind: tmp_path / f"out.{kind}" for kind in ("html", "md", "junit", "json")}
-    done = run("report", streamed, "--title", "t", *(f"--{kind}={path}" for kind, path in paths.items()))
+    done = run("report", streamed, "--name", "t", *(f"--{kind}={path}" for kind, path in paths.items()))
 
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == "".join(f"wrote {path}\n" for path in paths.values()) + FAILED
@@ -121,7 +121,7 @@ def test_a_format_on_standard_output(runs: Path, streamed: Path, tmp_path: Path,
     """Standard output has only this format; files are still written."""
     source = runs if command == "score" else streamed
     done = run(
-        command, source, "--title", "t", f"--{kind}", "-", "--json" if kind == "md" else "--md", tmp_path / "other"
+        command, source, "--name", "t", f"--{kind}", "-", "--json" if kind == "md" else "--md", tmp_path / "other"
     )
     readers = {"html": str.splitlines, "md": str.splitlines, "junit": ET.fromstring, "json": json.loads}
 
@@ -129,14 +129,14 @@ def test_a_format_on_standard_output(runs: Path, streamed: Path, tmp_path: Path,
     assert len(readers[kind](done.stdout))
     assert done.stdout.startswith({"html": "<!doctype html>", "md": "# `t`\n", "junit": "<?xml", "json": "{"}[kind])
     assert (tmp_path / "other").stat().st_size
-    assert ", worst first\n" not in done.stdout
+    assert "first problem\n" not in done.stdout
 
 
 def test_score_prints_its_table_as_well(runs: Path, tmp_path: Path) -> None:
     """The table is unchanged by the other formats."""
     done = run("score", runs, "--md", tmp_path / "out.md", "--junit", tmp_path / "out.xml")
 
-    assert "worst first" in done.stdout
+    assert "first problem" in done.stdout
     assert done.stderr == FAILED
     assert (tmp_path / "out.md").read_text(encoding="utf-8") == render_markdown(REPORT, title=str(runs))
     assert "<testsuites" in (tmp_path / "out.xml").read_text(encoding="utf-8")
@@ -317,8 +317,10 @@ def test_a_baseline(command: str, tmp_path: Path) -> None:
     after = evaluate(now, [ToolCorrectnessMetric()], show_progress=False)
     (tmp_path / "after.json").write_text(after.to_json(), encoding="utf-8")
     source = "after.json" if command == "report" else "runs.jsonl"
-    done = run_python([*COMMAND, command, source, "--baseline", "before.json", "-q", "--title", "after"], tmp_path)
-    page = run_python([*COMMAND, command, source, "--baseline", "before.json", "--md", "-"], tmp_path)
+    sources = ["before.json", source] if command == "report" else [source, "--baseline", "before.json"]
+    names = ["--name", "before.json", "--name", "after"] if command == "report" else ["--name", "after"]
+    done = run_python([*COMMAND, command, *sources, "-q", *names], tmp_path)
+    page = run_python([*COMMAND, command, *sources, "--md", "-"], tmp_path)
 
     assert done.err == page.err == FAILED
     assert_golden("cli-report-baseline.txt", done.out)
@@ -328,25 +330,63 @@ def test_a_baseline(command: str, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("baseline", "message"),
-    [
-        ("absent.json", "error: cannot read absent.json: "),
-        ("other.json", "error: no case is in both"),
-        ("broken.json", "error: broken.json: "),
-    ],
-)
-def test_a_baseline_that_cannot_be_compared_exits_with_2(tmp_path: Path, baseline: str, message: str) -> None:
-    """Nothing is shown or written in that case."""
+@pytest.mark.parametrize("name", ["absent.json", "broken.json"])
+def test_earlier_results_must_be_read(tmp_path: Path, name: str) -> None:
+    """Nothing is shown or written otherwise."""
+    (tmp_path / "now.json").write_text(REPORT.to_json(), encoding="utf-8")
+    (tmp_path / "broken.json").write_text("{", encoding="utf-8")
+    done = run_python([*COMMAND, "report", name, "now.json", "--md", "out.md"], tmp_path)
+
+    assert (done.code, done.out) == (2, "")
+    assert name in done.err
+    assert not (tmp_path / "out.md").exists()
+
+
+def test_what_cannot_be_compared_says_so(tmp_path: Path) -> None:
+    """The report is shown all the same, with the reason in its second sentence."""
     (tmp_path / "now.json").write_text(REPORT.to_json(), encoding="utf-8")
     other = evaluate([CASES[0].model_copy(update={"id": "x"})], [ToolCorrectnessMetric()], show_progress=False)
     (tmp_path / "other.json").write_text(other.to_json(), encoding="utf-8")
-    (tmp_path / "broken.json").write_text("{", encoding="utf-8")
-    done = run_python([*COMMAND, "report", "now.json", "--baseline", baseline, "--md", "out.md"], tmp_path)
+    strict = evaluate(CASES, [ToolCorrectnessMetric(threshold=1)], show_progress=False)
+    (tmp_path / "strict.json").write_text(strict.to_json(), encoding="utf-8")
+    others = [run("report", tmp_path / f"{name}.json", tmp_path / "now.json") for name in ("other", "strict")]
 
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(message)
-    assert not (tmp_path / "out.md").exists()
+    assert [one.exit_code for one in others] == [1, 1]
+    assert "Not compared with the earlier results: no case is in both." in others[0].stdout
+    assert "tool_correctness: threshold 1 in A and 0.5 in B" in " ".join(others[1].stdout.split())
+
+
+def test_names_and_facts_of_several_results(streamed: Path, tmp_path: Path) -> None:
+    """Names are those of the files in their order; facts are about the last one, and stay in its JSON."""
+    out = tmp_path / "out.json"
+    options = ["--name", "6", "--name", "7", "--meta", "model=gpt=4"]
+    done = run("report", streamed, streamed, *options)
+    run("report", streamed, streamed, *options, "--json", out)
+    about = json.loads(out.read_text(encoding="utf-8"))["about"]
+    wrong = [
+        run("report", streamed, *more)
+        for more in (["--name", "6", "--name", "7"], ["--meta", "model"], ["--meta", "name=x"], ["--by", "metadata.no"])
+    ]
+
+    assert done.stdout.startswith("7: 3 cases\n")
+    assert "Compared with 6 (" in done.stdout
+    assert "model gpt=4" in done.stdout
+    assert (about["name"], about["model"]) == ("7", "gpt=4")
+    assert [one.exit_code for one in wrong] == [2, 2, 2, 2]
+    assert "--name must be there once for each file, in their order; got 1 file and 2 names" in wrong[0].stderr
+    assert "--meta must be KEY=VALUE, such as model=gpt-4.1, got 'model'" in wrong[1].stderr
+    assert "--meta cannot set the name; use --name" in wrong[2].stderr
+    assert "no case has 'metadata.no'" in wrong[3].stderr
+
+
+def test_score_writes_names_and_facts_into_its_results(runs: Path, tmp_path: Path) -> None:
+    """A later report shows them without being told again; the commit is that of CI."""
+    results, env = tmp_path / "r.jsonl", {"GITHUB_SHA": "abc123"}
+    RUNNER.invoke(main, ["score", str(runs), "--results", str(results), "--name", "7", "--meta", "team=a"], env=env)
+    shown = run("report", results, "-q").stdout
+
+    assert shown.startswith("7: 3 cases\n")
+    assert "team a; commit abc123; date " in shown
 
 
 # Colors and encodings of the output
@@ -407,5 +447,5 @@ def plain_options(command: str) -> set[Any]:
 
 
 def test_both_commands_have_the_same_options() -> None:
-    """`report` opens a browser; `score` has the files itself whose lines it annotates."""
-    assert plain_options("report") - plain_options("score") == {"--lines-of", "--open"}
+    """`report` opens a browser and posts a comment; `score` has the files itself whose lines it annotates."""
+    assert plain_options("report") - plain_options("score") == {"--comment", "--lines-of", "--open"}

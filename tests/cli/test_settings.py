@@ -12,11 +12,11 @@ import pytest
 from click.testing import Result
 
 from command_runner import RUNNER
-from processes import ROOT
+from processes import ROOT, assert_golden
 from toolgrade.cli.main import main
 from toolgrade.cli.settings import COMMANDS, ONLY_ON_COMMAND_LINE, options_of
 
-PAGE = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8").partition("## Errors\n")[0]
 HALF = {"id": "half", "tools_called": [{"name": "a"}], "expected_tools": [{"name": "a"}, {"name": "b"}]}
 
 
@@ -53,7 +53,7 @@ no_contents = false
 [tool.toolgrade.score]
 threshold = 0.6
 metric = ["tool_correctness", "tool-success-rate"]
-title = "Mine"
+name = ["Mine"]
 quiet = true
 """
     result = run(settings)
@@ -64,7 +64,7 @@ quiet = true
     assert "tool_success_rate" in result.stdout
     assert (
         result.stderr
-        == "settings of pyproject.toml: metric, threshold, no-contents, title, quiet\nfailed: 1 of 1 case failed\n"
+        == "settings of pyproject.toml: metric, threshold, no-contents, name, quiet\nfailed: 1 of 1 case failed\n"
     )
 
 
@@ -140,15 +140,16 @@ def test_help_shows_the_defaults_of_the_project() -> None:
 
 WRONG = {
     "treshold = 1": "tool.toolgrade.treshold is not a setting; did you mean 'threshold'?",
-    "zzz = 1": "tool.toolgrade.zzz is not a setting; remove it; docs/settings.md lists what can be set",
+    "zzz = 1": "tool.toolgrade.zzz is not a setting; remove it; docs/settings.md says what can be set",
     "threshold = 'x'": "tool.toolgrade.threshold must be a finite number, got 'x'",
     "threshold = true": "tool.toolgrade.threshold must be a finite number, got True",
     "threshold = 2": "tool.toolgrade.threshold is wrong: 2.0 is not in the range 0<=x<=1",
     "threshold = nan": "tool.toolgrade.threshold must be a finite number, got nan",
     "limit = 1.5": "tool.toolgrade.limit must be a whole number, got 1.5",
     "quiet = 1": "tool.toolgrade.quiet must be true or false, got 1",
-    "title = 1": "tool.toolgrade.title must be text, got 1",
-    "title = ['a']": "tool.toolgrade.title must be text, got ['a']",
+    "name = 1": "tool.toolgrade.name must be a list, got 1",
+    "cluster = 1": "tool.toolgrade.cluster must be text, got 1",
+    "cluster = ['a']": "tool.toolgrade.cluster must be text, got ['a']",
     "goldens = 1": "tool.toolgrade.goldens must be the path of a file as text, got 1",
     "metric = 'x'": "tool.toolgrade.metric must be a list, got 'x'",
     "metric = [1]": "tool.toolgrade.metric must be text, got 1",
@@ -159,7 +160,7 @@ WRONG = {
     "pass_rate = 1\npass-rate = 1": "tool.toolgrade.pass-rate is set twice, with '-' and with '_'; remove one of them",
     "score = 1": "tool.toolgrade.score must be a table, got 1",
     "score.nothing-like-it = 1": "tool.toolgrade.score.nothing-like-it is not a setting; remove it; "
-    "docs/settings.md lists what can be set",
+    "docs/settings.md says what can be set",
 }
 
 
@@ -231,14 +232,20 @@ def test_no_setting_asks_a_model_or_starts_a_browser(option: str) -> None:
     assert f"{option} is not a setting" in problem(f"[tool.toolgrade.validate]\n{option} = 'x'\n", "validate", "x")
 
 
-def test_the_page_lists_all_settings() -> None:
-    """A new option becomes a setting only if somebody adds it to the page."""
-    context = click.Context(main)
-    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", PAGE, re.MULTILINE))
-    listed = {name: re.findall(r"`([a-z-]+)`", row) for name, row in rows.items()}
-    commands = {name: main.get_command(context, name) for name in COMMANDS}
+def test_the_page_names_commands_and_exceptions() -> None:
+    """Those that have settings, and the options that are none."""
+    (commands,) = re.findall(r"Commands\s+with\s+settings\s+are\s(.*?)\.", PAGE, re.DOTALL)
+    (exceptions,) = re.findall(r"there\s+are\s+none\s+for\s(.*?)\.", PAGE, re.DOTALL)
 
-    assert listed == {name: list(options_of(one)) for name, one in commands.items() if one} | {"pytest": ["report"]}
+    assert tuple(re.findall(r"`(\w+)`", commands)) == COMMANDS
+    assert re.findall(r"`--([a-z-]+)`", exceptions) == sorted(ONLY_ON_COMMAND_LINE)
+
+
+def test_a_new_setting_is_a_decision() -> None:
+    """An option becomes a setting only if somebody looks at the difference of this file."""
+    context = click.Context(main)
+    options = {name: options_of(command) for name in COMMANDS if (command := main.get_command(context, name))}
+    assert_golden("settings.txt", "".join(f"{name}: {' '.join(names)}\n" for name, names in options.items()))
 
 
 def test_the_example_of_the_page_works(folder: Path) -> None:

@@ -144,7 +144,7 @@ def test_score_loads_only_what_it_needs(tmp_path: Path) -> None:
     assert {name for name in modules if name.startswith("toolgrade.evaluation.")} == {
         f"toolgrade.evaluation.{name}"
         for name in (
-            *("agreement", "builder", "execute", "field_paths", "files", "measuring"),
+            *("agreement", "builder", "execute", "files", "measuring"),
             *("pool", "result_json", "results_file", "rows"),
         )
     }

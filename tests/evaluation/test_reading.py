@@ -38,6 +38,7 @@ from toolgrade import (
 from toolgrade.calls import Execution
 from toolgrade.errors import BadLineWarning, ToolgradeError
 from toolgrade.evaluation import read_results
+from toolgrade.evaluation.builder import session_facts
 from toolgrade.evaluation.result_json import encode_case
 from toolgrade.evaluation.results_file import Header, ResultsFile, head_of, rest_of
 from toolgrade.evaluation.rows import CaseKey, Row
@@ -55,7 +56,7 @@ CORRECT = ToolCorrectnessMetric(evaluation_params=["input_parameters", "output"]
 def written(report: Report, metrics: Sequence[MetricLike], path: Path) -> Path:
     """A file of results that holds a report of cases."""
     path.unlink(missing_ok=True)
-    header = Header.new(report.metrics, metrics, kind="cases", cases=len(report.cases))
+    header = Header.new(report.metrics, metrics, session_facts({}), kind="cases", cases=len(report.cases))
     with ResultsFile(path, header, None) as file:
         for entry in report.cases:
             row = Row.of(entry.case, entry.index, results=entry.results)
@@ -88,7 +89,8 @@ def test_written_results_are_read_back(tmp_path_factory: pytest.TempPathFactory,
     restored = read_results(written(report, metrics, tmp_path_factory.mktemp("results") / "r.jsonl"))
     again = read_results(io.BytesIO(restored.to_json().encode()))
 
-    assert plain(restored) == plain(report) == plain(again)
+    assert plain(restored) == plain(report)
+    assert plain(again) | {"verdict": None} == plain(report) | {"verdict": None}  # whose texts name cases by questions
     assert printed(restored) == printed(report)
     assert printed(again)
     for left, right in zip(restored.cases, report.cases, strict=True):
@@ -342,7 +344,7 @@ def test_results_and_reports_can_be_compared(tmp_path: Path) -> None:
     comparison = compare(written(report, [CORRECT], tmp_path / "a.jsonl"), tmp_path / "b.json")
 
     assert (comparison.in_both, comparison.only_a, comparison.only_b) == (3, (), ())
-    assert comparison.to_dict() == compare(report, report).to_dict()
+    assert comparison.to_dict() | {"about_a": None} == compare(report, report).to_dict() | {"about_a": None}
 
 
 @pytest.mark.parametrize("expected", PLANS, ids=range(len(PLANS)))

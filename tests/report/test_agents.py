@@ -201,15 +201,17 @@ def test_junit_has_a_test_case_and_totals_for_each_agent() -> None:
 
 
 def test_the_text_has_lines_for_each_agent() -> None:
-    """Totals first, then the differences."""
+    """What happened, the totals, and the differences."""
     name = METRIC.label
     lines = str(agents_report({"a": {"x": "p", "y": "p"}, "b": {"x": "f", "y": "p"}})).splitlines()
 
     assert lines == [
+        "Failed: 1 of 4 cases failed.",
+        "By agent: a passed 2 of 2 cases, b passed 1 of 2 cases.",
+        "Most often wrong: 'pay' in 1 of 4 cases (1 missing).",
         f"a: {name}: mean 1 over 2 cases; 2 passed, 0 failed (at 1), 0 skipped, 0 errored",
         f"b: {name}: mean 0.75 over 2 cases; 1 passed, 1 failed (at 1), 0 skipped, 0 errored",
         f"b against a: {name}: -0.25 over 2 cases; 1 worse, 0 better, p 1",
-        "failed: 1 of 4 cases failed",
     ]
 
 

@@ -62,8 +62,8 @@ def test_breakdown_merges_findings_of_metrics() -> None:
         [ToolCorrectnessMetric(evaluation_params=["input_parameters"], threshold=value) for value in (0.4, 0.6)],
     )
 
-    tools, arguments = breakdowns(twice)
-    assert (tools, arguments) == breakdowns(once)
+    tools, arguments, turns = breakdowns(twice)
+    assert (tools, arguments, turns) == breakdowns(once)
     assert tools.columns == ("missing", "unexpected", "wrong arguments")
     assert [(line.tool, line.calls, line.cases, line.amounts) for line in tools.lines] == [
         ("a", 1, (0,), (0, 0, 1)),
@@ -82,7 +82,7 @@ def test_every_kind_of_finding_has_its_column() -> None:
 
 def test_tools_without_findings_are_listed_too() -> None:
     """So that a reader sees which tools are called well."""
-    tools, _ = breakdowns(small_report())
+    tools, *_ = breakdowns(small_report())
 
     assert "search" in [line.tool for line in tools.lines]
 
@@ -92,7 +92,7 @@ def test_calls_are_not_counted_without_the_content_of_a_case() -> None:
     report = evaluate([case("a", "b", id="x")], [METRIC])
     bare = replace(report, cases=tuple(replace(one, case=LLMTestCase(id="x")) for one in report.cases))
 
-    tools, _ = breakdowns(bare)
+    tools, *_ = breakdowns(bare)
     assert [(line.tool, line.calls, line.cases) for line in tools.lines] == [("a", None, (0,)), ("b", None, (0,))]
     assert tool_matrix(bare) is None
 

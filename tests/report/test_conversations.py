@@ -18,7 +18,6 @@ from toolgrade import (
     ToolCall,
     ToolCorrectnessMetric,
     Turn,
-    compare,
     evaluate,
 )
 from toolgrade.cli.annotations import print_annotations
@@ -137,6 +136,6 @@ def test_results_are_read_back(report: Report, tmp_path: Path) -> None:
 def test_a_comparison_names_the_turn(report: Report) -> None:
     """Conversations are paired by id, or else by what the user said."""
     before = evaluate([conversation(2), conversation(2, id="good")], METRICS, show_progress=False)
-    text = render_markdown(report, title="t", baseline=compare(before, report))
+    text = render_markdown(report, title="t", earlier=[before])
 
     assert "turn 2 c2 book: args.seats 1, expected 2" in text

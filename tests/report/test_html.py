@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from pages import (
     CASES,
     METRIC,
-    comparison,
+    before,
     hostile_report,
     judged_result,
     many_cases,
@@ -43,7 +43,6 @@ from toolgrade import (
     TaskSuccessMetric,
     ToolCall,
     ToolCorrectnessMetric,
-    compare,
     evaluate,
 )
 from toolgrade.errors import ConfigurationError
@@ -66,7 +65,7 @@ ATTRIBUTES = {
     *("type", "role", "scope", "title", "alt", "src", "loading", "for", "value", "checked", "placeholder"),
     *("autocomplete", "spellcheck", "viewbox", "preserveaspectratio", "x", "y", "width", "height", "d", "open"),
     *("aria-label", "aria-labelledby", "aria-hidden", "aria-live", "data-v", "data-i", "data-t", "data-m"),
-    *("data-s", "data-p", "data-name", "data-where", "label"),
+    *("data-s", "data-p", "data-name", "data-where", "data-label", "label"),
 }
 HOSTILE = (
     "</script></noscript></style></title></textarea><script>window.hit=1</script><img src=x onerror=window.hit=1>"
@@ -207,7 +206,7 @@ def test_warnings_are_folded_by_kind_at_the_end() -> None:
 
 def test_trials_and_a_comparison() -> None:
     """What an interrupted evaluation with trials says, with intervals and the judge's coverage; and what changed."""
-    text = Reading(render_html(trials_report(), baseline=comparison())).text
+    text = Reading(render_html(trials_report(), earlier=before(trials_report()))).text
 
     assert_golden("html-trials.txt", text.partition("\nCases\n")[0] + "\n")
     assert "trials trial 1 trial 2 trial 3" in text
@@ -430,13 +429,13 @@ def test_nested_calls_are_shown_to_a_depth() -> None:
 @pytest.mark.parametrize(
     ("cases", "interrupted", "badge"),
     [
-        (CASES[1:2], False, '<span class="badge passed">passed</span> 1 case passed'),
+        (CASES[1:2], False, '<span class="badge passed">Passed</span> 1 case passed'),
         (
             CASES[1:2],
             True,
-            '<span class="badge failed">failed</span> the evaluation was interrupted after 1 case',
+            '<span class="badge failed">Failed</span> the evaluation was interrupted after 1 case',
         ),
-        ([], False, '<span class="badge failed">failed</span> there are no cases'),
+        ([], False, '<span class="badge failed">Failed</span> there are no cases'),
     ],
 )
 def test_interrupted_evaluation_is_never_passed(cases: list[Any], interrupted: bool, badge: str) -> None:
@@ -514,7 +513,7 @@ def test_images_of_a_recorded_input_are_shown_once() -> None:
     for case in (run.to_test_case(expected_tools=[]), run.to_mllm_test_case(expected_tools=[])):
         page = render_html(evaluate([case], [METRIC]))
         assert page.count(base64.b64encode(png()).decode()) == 1
-        assert Reading(page).text.count("What is this?") == 1
+        assert Reading(page).text.count("What is this?") == 2  # the name of the case, and its first message
 
 
 def test_failed_handoffs_are_named() -> None:
@@ -535,7 +534,9 @@ def test_failed_handoffs_are_named() -> None:
 
 def test_hostile_text_is_not_markup() -> None:
     """The page has only its own elements and attributes, and no URL from data."""
-    reading = Reading(render_html(hostile_report(HOSTILE), title=HOSTILE, baseline=comparison(HOSTILE)))
+    reading = Reading(
+        render_html(hostile_report(HOSTILE), title=HOSTILE, earlier=before(hostile_report(HOSTILE), HOSTILE))
+    )
 
     assert {tag for tag, _ in reading.elements} <= ELEMENTS
     assert {name for _, attributes in reading.elements for name in attributes} <= ATTRIBUTES
@@ -550,7 +551,7 @@ def test_hostile_text_is_not_markup() -> None:
 
 def test_hostile_text_is_shown() -> None:
     """It is escaped rather than removed; unprintable characters are visible."""
-    page = render_html(hostile_report(HOSTILE), title=HOSTILE, baseline=comparison(HOSTILE))
+    page = render_html(hostile_report(HOSTILE), title=HOSTILE, earlier=before(hostile_report(HOSTILE), HOSTILE))
     text = Reading(page).text
 
     assert not INVISIBLE.search(page.replace("\n", ""))
@@ -728,11 +729,10 @@ def test_regressions_come_first_and_are_linked() -> None:
     ]
     after = [case.model_copy(update={"tools_called": None if case.id == "c8" else []}) for case in before]
     old, new = (evaluate(cases, [ToolCorrectnessMetric()]) for cases in (before, after))
-    page = render_html(new, baseline=compare(old, new), limit=3)
+    page = render_html(new, earlier=[old], limit=3)
 
     assert sorted(re.findall(r'<details class="case" id="case-(\w+)"', page)) == ["c6", "c7", "c8"]
     changes = page.partition('id="changes"')[2].partition("</section>")[0]
-    assert '<details class="card" open>' in changes
     assert all(f'<a href="#case-{name}">' in changes for name in ("c6", "c7", "c8"))
     assert "needs tools_called of case" in changes
 

@@ -104,7 +104,7 @@ def test_html_fragment_without_problems() -> None:
 def test_print(capsys: Any) -> None:
     """The report is printed with its title."""
     report().print("Nightly run")
-    assert "Nightly run: 3 cases, worst first" in capsys.readouterr().out
+    assert "Nightly run: 3 cases\n Failed: 1 of 3 cases failed" in capsys.readouterr().out
 
 
 def test_html_fragment_of_several_agents() -> None:

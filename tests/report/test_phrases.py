@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pages import comparison
+from pages import before, small_report
 from toolgrade import LLMTestCase, TaskSuccessMetric, ToolCall, ToolCorrectnessMetric, compare, evaluate
 from toolgrade.report.html import render_html
 from toolgrade.report.junit import render_junit
@@ -19,6 +19,8 @@ from toolgrade.report.terminal.console import make_console
 from toolgrade.report.terminal.results import print_report
 from toolgrade.report.terminal.tables import print_comparison
 from toolgrade.report.text.phrases import comparison_cells, effect_hints, p_text
+
+METRIC = compare(before(small_report())[0], small_report()).metrics[0]
 
 
 @pytest.mark.parametrize(
@@ -33,7 +35,7 @@ from toolgrade.report.text.phrases import comparison_cells, effect_hints, p_text
 )
 def test_different_means_have_different_texts(means: tuple[float, float], texts: tuple[str, str]) -> None:
     """With more decimals if two do not show the difference."""
-    metric = replace(comparison("x").metrics[0], mean_a=means[0], mean_b=means[1], difference=means[1] - means[0])
+    metric = replace(METRIC, mean_a=means[0], mean_b=means[1], difference=means[1] - means[0])
 
     assert comparison_cells(metric)[1:3] == texts
 
@@ -41,7 +43,7 @@ def test_different_means_have_different_texts(means: tuple[float, float], texts:
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_means_that_differ_look_different(mean_a: float, mean_b: float) -> None:
     """If seventeen decimals show it; equal ones look equal."""
-    metric = replace(comparison("x").metrics[0], mean_a=mean_a, mean_b=mean_b, difference=mean_b - mean_a)
+    metric = replace(METRIC, mean_a=mean_a, mean_b=mean_b, difference=mean_b - mean_a)
     text_a, text_b = comparison_cells(metric)[1:3]
 
     assert text_a != text_b or f"{mean_a:.17f}" == f"{mean_b:.17f}"
@@ -70,11 +72,11 @@ def test_a_significant_change_is_shown_everywhere() -> None:
     changes = compare(before, after)
     console = make_console(StringIO())
     with console.capture() as capture:
-        print_comparison(changes, title_a="A", title_b="B", console=console)
+        print_comparison(changes, console=console)
 
     assert "< 0.001" in capture.get()
-    assert "< 0.001" in render_markdown(after, title="B", baseline=changes)
-    assert "&lt; 0.001" in render_html(after, title="B", baseline=changes)
+    assert "< 0.001" in render_markdown(after, title="B", earlier=[before])
+    assert "&lt; 0.001" in render_html(after, title="B", earlier=[before])
 
 
 def test_tools_of_unknown_effect_are_listed_once() -> None:

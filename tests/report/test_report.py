@@ -98,18 +98,21 @@ def test_the_mean_does_not_depend_on_the_order(scores: list[float]) -> None:
 
 
 def test_the_text_has_one_line_per_metric() -> None:
-    """Mean and counts, with singular and plural where they belong."""
+    """After the verdict: mean and counts, with singular and plural where they belong."""
     line = "m: mean 0.625 over 2 cases; 1 passed, 1 failed (at 0.5), 1 skipped, 1 errored"
     results = [result(1.0), result(0.25), result(skipped=True), result()]
-    why = "failed: 1 of 4 cases failed, 2 could not be measured"
-    assert str(report(*results)) == f"{line}\n{why}"
+    why = "Failed: 1 of 4 cases failed, 2 could not be measured"
+    assert str(report(*results)) == f"{why}.\n{line}"
     results[-1] = replace(results[-1], error="ValueError: no \n key=sk-abcdefghijklmnopqrstuvwxyz0123456789")
     reason = f"ValueError: no \\n key={REDACTED}"
-    assert str(report(*results)) == f"{line}: {reason}\n{why} (#4: ValueError: no)"
-    assert str(report(result(1.0))) == "m: mean 1 over 1 case; 1 passed, 0 failed (at 0.5), 0 skipped, 0 errored"
+    assert str(report(*results)) == f"{why} (#4: ValueError: no).\n{line}: {reason}"
+    assert str(report(result(1.0))).splitlines() == [
+        "Passed: 1 case passed.",
+        "m: mean 1 over 1 case; 1 passed, 0 failed (at 0.5), 0 skipped, 0 errored",
+    ]
     assert str(report(result())).splitlines() == [
+        "Failed: 1 of 1 case could not be measured.",
         "m: no score over 0 cases; 0 passed, 0 failed (at 0.5), 0 skipped, 1 errored",
-        "failed: 1 of 1 case could not be measured",
     ]
 
 

@@ -163,7 +163,7 @@ def test_the_worst_come_first() -> None:
     metric = _Prepared(results)
     cases = [LLMTestCase(id=name) for name in ("skip", "good", "half", "torn", "half-too")]
 
-    lines = printed(evaluate(cases, [metric])).split("\n")[2:7]
+    lines = printed(evaluate(cases, [metric])).partition("first problem\n")[2].split("\n")[:5]
     assert [line.split()[0] for line in lines] == ["skip", "torn", "half", "half-too", "good"]
 
 
@@ -357,7 +357,7 @@ def test_quiet_prints_the_totals_alone(width: int) -> None:
     start = next(place for place, line in enumerate(quiet) if line.startswith(" FAILED"))
 
     assert whole[-len(quiet) + start :] == quiet[start:]
-    assert "".join(quiet[:start]) == "cases.jsonl: 16 cases (interrupted)"
+    assert quiet[:start] == whole[:start]
     assert "late-parcel" not in "".join(quiet)
 
 

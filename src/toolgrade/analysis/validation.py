@@ -20,10 +20,10 @@ from toolgrade.agents import DEFAULT_CONCURRENCY
 from toolgrade.cases import AnyCase
 from toolgrade.errors import InvalidDataError, Problem
 from toolgrade.evaluation.execute import listed_cases
-from toolgrade.evaluation.field_paths import Place, name_of, path_of, values_at
 from toolgrade.evaluation.run import evaluate
 from toolgrade.matching.json_compare import frozen
 from toolgrade.metrics import MetricLike
+from toolgrade.report.field_paths import Place, name_of, path_of, values_at
 from toolgrade.result import TOLERANCE, MetricResult
 from toolgrade.stats import RESAMPLES, Interval, auc, auc_interval, check_positive
 

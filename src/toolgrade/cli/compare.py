@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import get_args
 
 import click
@@ -75,7 +76,8 @@ def compare(
     if not write_json(comparison.to_dict(), json_path):
         from toolgrade.report.terminal.tables import print_comparison  # noqa: PLC0415 - not loaded for --help
 
-        print_comparison(comparison, title_a=title_of(a), title_b=title_of(b), limit=limit)
+        about_a, about_b = {"name": title_of(a), **comparison.about_a}, {"name": title_of(b), **comparison.about_b}
+        print_comparison(replace(comparison, about_a=about_a, about_b=about_b), limit=limit)
     if fail_on_regression:
         failures = comparison.failures(alpha=alpha, allow_missing=allow_missing)
         for failure in failures:

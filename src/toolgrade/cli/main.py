@@ -42,7 +42,7 @@ _SECTIONS = {
     },
     "Score and look": {
         "score": "Score the cases of FILE.",
-        "report": "Show results that were written to a file.",
+        "report": "Show results that were written to a file, and what changed since earlier ones.",
         "compare": "Compare two reports of the same cases and show what changed from A to B.",
     },
     "Check the metrics": {

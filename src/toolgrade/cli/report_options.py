@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -12,10 +12,10 @@ import click
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import printable
 from toolgrade.cli.io import exit_on_error, json_document, title_of, write_text
-from toolgrade.cli.options import Decorator, InputPath, OutputPath, bundle, clear_settings, options_in
+from toolgrade.cli.options import Decorator, OutputPath, bundle, clear_settings, options_in
 
 if TYPE_CHECKING:
-    from toolgrade.report import Comparison, Report
+    from toolgrade.report import Report
 
 _LIMIT = 20
 
@@ -25,25 +25,31 @@ class ReportOptions:
     """The values of the options; `targets` has the file of each format, where `-` is standard output."""
 
     targets: Mapping[str, str]
-    title: str | None
+    names: Sequence[str]
+    meta: Mapping[str, str]
+    by: Sequence[str]
     limit: int | None
     details: int
     quiet: bool
     verbose: bool
-    baseline: str | None
     github: bool
 
-    def show(self, report: Report, source: str, *, lines_of: Sequence[str], always: bool) -> None:
+    @property
+    def about(self) -> dict[str, str]:
+        """The facts of the command line about an evaluation."""
+        return {**self.meta, **({"name": self.names[-1]} if self.names else {})}
+
+    def show(self, reports: Sequence[Report], sources: Sequence[str], *, lines_of: Sequence[str], always: bool) -> None:
         """Write the files, and print the report unless one of them goes to standard output, then the annotations.
 
-        With `always` the report is also printed if files are written. `lines_of` are the files whose lines are
-        annotated.
+        The last of the reports is shown, and compared with those before it; they are named by their sources, if they
+        have no other name. With `always` it is also printed if files are written. `lines_of` are the files whose lines
+        are annotated.
         """
-        title = self.title or title_of(source)
-        comparison = self._comparison(report)
-        self._write(report, title, comparison)
+        views = [named(report, source) for report, source in zip(reports, sources, strict=True)]
+        self._write(views, reports[-1])
         if "-" not in self.targets.values() and (always or not self.targets):
-            self._print(report, title, comparison)
+            self._print(views)
         elif not always:
             for target in self.targets.values():
                 if target != "-":
@@ -51,28 +57,22 @@ class ReportOptions:
         if self.github:
             from toolgrade.cli.annotations import print_annotations  # noqa: PLC0415 - loaded only with --github
 
-            print_annotations(report, lines_of)
+            print_annotations(reports[-1], lines_of)
 
-    def _write(self, report: Report, title: str, comparison: Comparison | None) -> None:
+    def _write(self, views: Sequence[Report], report: Report) -> None:
         # Everything is rendered before the first file is written, and files come before standard output, whose reader
         # may close the pipe.
-        texts = [(target, self._render(kind, report, title, comparison)) for kind, target in self.targets.items()]
+        texts = [
+            (target, json_document(report.to_dict(), target) if kind == "json" else self._render(kind, views))
+            for kind, target in self.targets.items()
+        ]
         for target, text in sorted(texts, key=lambda pair: pair[0] == "-"):
             write_text(target, text)
 
-    def _comparison(self, report: Report) -> Comparison | None:
-        """Return how the report differs from the baseline; `None` without one."""
-        if self.baseline is None:
-            return None
-        from toolgrade.analysis.comparison import compare  # noqa: PLC0415 - loaded only with --baseline
-
-        with exit_on_error(self.baseline, "nothing was shown"):
-            return compare(self.baseline, report)
-
     @property
     def full(self) -> int:
-        """Number of worst results that are shown with their case, 0 for all: every file and comparison shows all."""
-        if self.targets or self.baseline is not None or self.verbose or self.github or self._printed == 0:
+        """Number of worst results that are shown with their case, 0 for all: every file shows all."""
+        if self.targets or self.by or self.verbose or self.github or self._printed == 0:
             return 0
         return max(self._printed, self.details)
 
@@ -81,32 +81,29 @@ class ReportOptions:
         """Number of cases that are printed, 0 for all."""
         return _LIMIT if self.limit is None else self.limit
 
-    def _render(self, kind: str, report: Report, title: str, comparison: Comparison | None) -> str:
-        limit: dict[str, Any] = {} if self.limit is None else {"limit": self.limit}
+    def _render(self, kind: str, reports: Sequence[Report]) -> str:
+        *earlier, report = reports
+        options: dict[str, Any] = {} if self.limit is None else {"limit": self.limit}
+        options |= {"earlier": earlier, "by": self.by}
         # Each format is imported when it is needed.
         if kind == "html":
             from toolgrade.report.html.page import render_html  # noqa: PLC0415
 
-            return render_html(report, title=title, baseline=comparison, **limit)
+            return render_html(report, **options)
         if kind == "md":
             from toolgrade.report.markdown import render_markdown  # noqa: PLC0415
 
-            return render_markdown(report, title=title, baseline=comparison, **limit)
-        if kind == "junit":
-            from toolgrade.report.junit import render_junit  # noqa: PLC0415
+            return render_markdown(report, **options)
+        from toolgrade.report.junit import render_junit  # noqa: PLC0415
 
-            return render_junit(report, title=title)
-        return json_document(report.to_dict(), self.targets[kind])
+        return render_junit(report, title=str(report.about["name"]))
 
-    def _print(self, report: Report, title: str, comparison: Comparison | None) -> None:
+    def _print(self, reports: Sequence[Report]) -> None:
         from toolgrade.report.terminal import print_report  # noqa: PLC0415 - as above
-        from toolgrade.report.terminal.tables import print_comparison  # noqa: PLC0415 - as above
 
-        limit = self._printed
-        print_report(report, title=title, limit=limit, details=self.details, quiet=self.quiet, full=self.verbose)
-        if comparison is not None:
-            click.echo()
-            print_comparison(comparison, title_a=title_of(self.baseline or ""), title_b=title, limit=limit)
+        *earlier, report = reports
+        options: dict[str, Any] = {"limit": self._printed, "details": self.details, "quiet": self.quiet}
+        print_report(report, earlier=earlier, by=self.by, full=self.verbose, **options)
 
 
 class _Share(click.ParamType):  # type: ignore[type-arg]
@@ -164,7 +161,32 @@ _FORMATS = {
     "json": "Write all results as JSON.",
 }
 
-_OTHERS = ("title", "limit", "details", "quiet", "verbose", "baseline", "github")
+_OTHERS = ("limit", "details", "quiet", "verbose", "github", "by")
+
+
+def _facts(texts: Sequence[str]) -> dict[str, str]:
+    """Return facts by their keys, from texts such as `model=gpt-4.1`."""
+    pairs = [text.partition("=") for text in texts]
+    for key, sign, _ in pairs:
+        if not key or not sign:
+            raise click.UsageError(f"--meta must be KEY=VALUE, such as model=gpt-4.1, got {key!r}")
+        if key == "name":
+            raise click.UsageError("--meta cannot set the name; use --name")
+    return {key: value for key, _, value in pairs}
+
+
+def named(report: Report, source: str) -> Report:
+    """Return a report with the name of its file if it has no other name."""
+    return replace(report, about={"name": title_of(source), **report.about})
+
+
+def read_report(path: str, facts: Mapping[str, str], consequence: str) -> Report:
+    """Return the report of a file of results with these facts; exit with a message if it cannot be read."""
+    from toolgrade.evaluation import read_results  # noqa: PLC0415 - most commands read none
+
+    with exit_on_error(path, consequence):
+        report = read_results(path)
+    return replace(report, about={**report.about, **facts})
 
 
 def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -172,6 +194,7 @@ def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
     clear_settings(arguments, "quiet", "verbose")
     targets = drop_none({kind: arguments.pop(f"{kind}_path") for kind in _FORMATS})
     others = {name: arguments.pop(name) for name in _OTHERS}
+    others |= {"names": arguments.pop("name"), "meta": _facts(arguments.pop("meta"))}
     if others["quiet"] and others["verbose"]:
         raise click.UsageError("--quiet and --verbose cannot be combined")
     if list(targets.values()).count("-") + others["github"] > 1:
@@ -188,14 +211,31 @@ report_options: Decorator = bundle(
             option(f"--{kind}", f"{kind}_path", type=OutputPath(allow_dash=True), metavar="FILE", help=text)
             for kind, text in _FORMATS.items()
         ),
-        option("--title", metavar="TEXT", help="Title of the report.  [default: the name of the file]"),
+        option(
+            "--name",
+            multiple=True,
+            metavar="TEXT",
+            help="Name of the evaluation, such as 'release 7'.  [default: the name of the file]",
+        ),
+        option(
+            "--meta",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="Fact about it to show, such as model=gpt-4.1; may be repeated.",
+        ),
+        option(
+            "--by",
+            multiple=True,
+            metavar="FIELD",
+            help="Pass rates by tag, agent, or a field of the cases such as metadata.team; may be repeated.  "
+            "[default: tag, if there are tags]",
+        ),
         option(
             "--limit",
             type=click.IntRange(0),
             help=f"Cases shown, 0 for all.  [default: {_LIMIT} in the terminal, 2000 in HTML, 100 in Markdown]",
         ),
         option("--details", type=click.IntRange(0), default=3, show_default=True, help="Cases shown side by side."),
-        option("--baseline", type=InputPath(), metavar="FILE", help="Also show what changed since these results."),
         option("--github", is_flag=True, help="Also print annotations for GitHub Actions."),
         option("-q", "--quiet", is_flag=True, help="Print totals only."),
         option("-v", "--verbose", is_flag=True, help="Print every case side by side, in full."),

@@ -12,7 +12,14 @@ from toolgrade.cli.inputs import expand, has_goldens_only
 from toolgrade.cli.io import exit_if_interrupted, exit_on_error, stop, title_of
 from toolgrade.cli.metric_options import metric_options
 from toolgrade.cli.options import InputPath, OutputPath, allow_nan_option, on_command_line, options_in, reject_option
-from toolgrade.cli.report_options import ReportOptions, exit_by, gate_options, report_options
+from toolgrade.cli.report_options import (
+    ReportOptions,
+    exit_by,
+    gate_options,
+    option,
+    read_report,
+    report_options,
+)
 from toolgrade.evaluation.execute import EvaluationOptions, run_evaluation
 from toolgrade.evaluation.results_file import Resume
 from toolgrade.metrics import MetricLike
@@ -64,6 +71,7 @@ _golden_option = options_in("Expectations")
     help="Resume the file of --results if it exists: measure what is missing; errored, failed: that too.",
 )
 @report_options
+@option("--baseline", type=InputPath(), metavar="FILE", help="Also show what changed since these results.")
 @reject_option
 @allow_nan_option
 def score(
@@ -81,6 +89,7 @@ def score(
     results: str | None,
     resume: Resume | None,
     display: ReportOptions,
+    baseline: str | None,
     reject_bad_lines: bool,
     allow_nan: bool,
 ) -> None:
@@ -95,6 +104,8 @@ def score(
     error; 2 if the command line, FILE or the file of --results is wrong, 130 if interrupted.
     """
     paths = expand(files, "nothing was scored")
+    if len(display.names) > 1:
+        raise click.UsageError("--name must be there once: several files are one evaluation")
     _check_companion("golden_id", "goldens", goldens_path)
     _check_companion("resume", "results", results)
     options = EvaluationOptions(
@@ -112,14 +123,17 @@ def score(
         allow_nan=allow_nan,
         processes=processes,
         gate=Gate(**gate),
-        full=display.full,
+        about=display.about,
+        full=display.full if baseline is None else 0,
     )
+    earlier = [] if baseline is None else [read_report(baseline, {}, "nothing was scored")]
     with exit_if_interrupted(""), exit_on_error(results or paths[0], "nothing was scored"):
         report = run_evaluation(options)
     if goldens_path is None:
         _refuse_goldens(report, printable(title_of(paths[0])))
     title = paths[0] if len(paths) == 1 else plural(len(paths), "file")
-    display.show(report, title, lines_of=paths if goldens_path is None else [goldens_path], always=True)
+    sources = [title] if baseline is None else [baseline, title]
+    display.show([*earlier, report], sources, lines_of=paths if goldens_path is None else [goldens_path], always=True)
     exit_by(report, _hint(report, has_goldens=goldens_path is not None))
 
 

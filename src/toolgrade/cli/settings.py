@@ -16,8 +16,8 @@ from toolgrade.errors import ConfigurationError
 COMMANDS = ("approve", "compare", "convert", "lint", "report", "score", "validate")
 """Commands whose options a project may set. A command that sends something does not belong here."""
 
-ONLY_ON_COMMAND_LINE = frozenset({"cache", "judge", "judge-url", "open", "samples", "yes"})
-"""Options of these commands that a project may not set: they send cases to a model, start a browser or confirm."""
+ONLY_ON_COMMAND_LINE = frozenset({"cache", "comment", "judge", "judge-url", "open", "samples", "yes"})
+"""Options of these commands that a project may not set: they send something, start a browser or confirm."""
 
 _TABLES = frozenset({*COMMANDS, "pytest"})
 """Tables inside of `[tool.toolgrade]`; the pytest plugin reads its own."""

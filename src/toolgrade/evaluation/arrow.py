@@ -24,13 +24,13 @@ from toolgrade._internal.text import unique_labels
 from toolgrade.cases import LLMTestCase
 from toolgrade.dataset import Document, problems_of
 from toolgrade.errors import ConfigurationError, DataFileError, InvalidDataError
-from toolgrade.evaluation.field_paths import cluster_of, value_at
 from toolgrade.evaluation.measuring import checked_metrics, measure_in_thread, waits
 from toolgrade.failed_calls import ErrorTexts
 from toolgrade.inputs import Reading, read_each
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import DEFAULT
 from toolgrade.report import Report
+from toolgrade.report.field_paths import cluster_of, value_at
 from toolgrade.report.report import MetricSummary
 from toolgrade.result import MetricResult, errored_result
 from toolgrade.stats import SAME, effective, student_t, wilson
@@ -149,6 +149,7 @@ def totals_of(results: Iterable[Any], metrics: Sequence[MetricLike]) -> Totals:
         >>> case = '{"tools_called": [], "expected_tools": []}'
         >>> results = score_batch(pa.record_batch({"case": [case, case]}), metrics)
         >>> print(totals_of([results], metrics).report())
+        Passed: 2 cases passed.
         tool_correctness: mean 1 over 2 cases; 2 passed, 0 failed (at 0.5), 0 skipped, 0 errored
     """
     checked = _scorable(metrics)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
+from toolgrade._internal.json import to_json_value
 from toolgrade._internal.lazy_imports import installed_version
 from toolgrade.errors import ConfigurationError
 from toolgrade.evaluation.results_file import ResultsFile, head_of
@@ -19,16 +21,32 @@ from toolgrade.report.report import case_names
 from toolgrade.result import MetricResult, ResultStatus
 from toolgrade.verdict import Gate
 
+_COMMITS = ("GITHUB_SHA", "CI_COMMIT_SHA", "BUILD_SOURCEVERSION", "BITBUCKET_COMMIT", "CIRCLE_SHA1", "GIT_COMMIT")
+"""Variables with the commit in GitHub Actions, GitLab, Azure Pipelines, Bitbucket, CircleCI and Jenkins."""
+
+
+def session_facts(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of an evaluation that begins now: those of the caller, versions, time, and the commit in CI."""
+    commit = next(filter(None, map(os.environ.get, _COMMITS)), None)
+    return {
+        "toolgrade": installed_version(),
+        "python": platform.python_version(),
+        "started_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        **({} if commit is None else {"commit": commit}),
+        **to_json_value(dict(about), []),
+    }
+
 
 class ReportBuilder:
     """Takes the rows of each unit as soon as they are measured, so that they survive an interruption.
 
-    `names` are the unique names of the metrics of whole answers. `advance` is called after each unit,
-    and `on_turn` after each turn of a conversation but the last.
+    `facts` are those of the report (see `session_facts`), `names` the unique names of the metrics of whole answers.
+    `advance` is called after each unit, and `on_turn` after each turn of a conversation but the last.
     """
 
     def __init__(
         self,
+        facts: Mapping[str, Any],
         names: Sequence[str],
         trials: int | None = None,
         file: ResultsFile | None = None,
@@ -48,11 +66,7 @@ class ReportBuilder:
         self._rows: dict[CaseKey, list[Row]] = {}
         self._seconds_before = 0.0
         self._began = time.monotonic()
-        self._about: dict[str, Any] = {
-            "toolgrade": installed_version(),
-            "python": platform.python_version(),
-            "started_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        }
+        self._about = facts
         if file is not None and file.content.end is not None:
             self._seconds_before = file.content.end.seconds
 

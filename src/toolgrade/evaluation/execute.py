@@ -25,12 +25,12 @@ from toolgrade.agents import (
 from toolgrade.cases import AnyCase, LLMTestCase, own_case
 from toolgrade.dataset import Golden
 from toolgrade.errors import ConfigurationError, DataFileError, InvalidDataError
-from toolgrade.evaluation.builder import ReportBuilder
-from toolgrade.evaluation.field_paths import value_at
+from toolgrade.evaluation.builder import ReportBuilder, session_facts
 from toolgrade.evaluation.measuring import checked_metrics, unit_of, waits
 from toolgrade.failed_calls import ErrorTexts, applied_error_texts
 from toolgrade.metrics import MetricLike
 from toolgrade.report import Report
+from toolgrade.report.field_paths import value_at
 from toolgrade.stats import check_positive
 from toolgrade.user_turns import SimulatedUser
 from toolgrade.verdict import Gate
@@ -84,6 +84,7 @@ class EvaluationOptions:
     processes: int | None = None
     max_concurrency: int = DEFAULT_CONCURRENCY
     gate: Gate | None = None
+    about: Mapping[str, Any] | None = None
     show_progress: bool | None = None
     full: int = 0
     no_golden: str | None = None
@@ -113,6 +114,8 @@ class EvaluationOptions:
             raise ConfigurationError(f"resume must be one of {', '.join(_RESUME)}, got {self.resume!r}")
         if not isinstance(self.gate, Gate | None):
             raise ConfigurationError(f"gate must be a Gate, got {self.gate!r:.60}; such as Gate(pass_rate=0.95)")
+        if not isinstance(self.about, Mapping | None):
+            raise ConfigurationError(f"about must map names to values, got {self.about!r:.60}")
         if self.resume and self.results is None:
             raise ConfigurationError("resume needs results, the file to resume")
 
@@ -255,17 +258,20 @@ def _builder(
 ) -> Generator[ReportBuilder, None, None]:
     """Open the file of results, if there is one."""
     agents = list(options.agents or ())
+    facts = session_facts(options.about or {})
     if options.results is None:
-        yield ReportBuilder(names, options.trials, agents=agents, gate=options.gate)
+        yield ReportBuilder(facts, names, options.trials, agents=agents, gate=options.gate)
         return
     from toolgrade.evaluation.results_file import Header, ResultsFile  # noqa: PLC0415 - most evaluations have none
 
     if any(os.path.realpath(options.results) == os.path.realpath(file) for file in options.files):
         raise ConfigurationError(f"{printable(os.fspath(options.results))} is one of the files that are evaluated")
     resume: Resume | None = "missing" if options.resume is True else options.resume or None
-    header = Header.new(names, metrics, gate=(options.gate or Gate()).to_dict(), **counts)
+    header = Header.new(names, metrics, facts=facts, gate=(options.gate or Gate()).to_dict(), **counts)
     with ResultsFile(options.results, header, resume) as file:
-        yield ReportBuilder(names, options.trials, file, agents=agents, contents=options.contents, gate=options.gate)
+        yield ReportBuilder(
+            facts, names, options.trials, file, agents=agents, contents=options.contents, gate=options.gate
+        )
 
 
 def _file_setup(options: EvaluationOptions, metrics: Sequence[MetricLike]) -> FileSetup:

@@ -48,7 +48,6 @@ from toolgrade.dataset import (
 )
 from toolgrade.errors import ConfigurationError, InvalidDataError, Problem, ToolgradeWarning
 from toolgrade.evaluation.builder import ReportBuilder
-from toolgrade.evaluation.field_paths import cluster_of, value_at
 from toolgrade.evaluation.measuring import measure_in_thread, no_golden_of
 from toolgrade.evaluation.pool import run_jobs
 from toolgrade.evaluation.result_json import EncodedCase, encode_case
@@ -70,6 +69,7 @@ from toolgrade.inputs import (
 )
 from toolgrade.metrics import MetricLike
 from toolgrade.report import Report
+from toolgrade.report.field_paths import cluster_of, value_at
 from toolgrade.result import MetricResult, errored_result
 from toolgrade.user_turns import UserTurn
 

@@ -16,13 +16,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass
-from datetime import datetime, timezone
 from enum import Enum
 from pathlib import Path
 from stat import S_ISREG
@@ -32,7 +30,6 @@ from pydantic import BaseModel, Field, JsonValue
 
 from toolgrade._internal.atomic_files import refuse_foreign_link
 from toolgrade._internal.json import RESULTS_MARK, canonical_json, json_path, json_text, short_repr, to_json_value
-from toolgrade._internal.lazy_imports import installed_version
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import printable
 from toolgrade.dataset import placed_text, problems_of, read_line
@@ -66,6 +63,9 @@ FORMAT: Final = 2
 Resume: TypeAlias = Literal["missing", "errored", "failed"]
 """What a resumed evaluation measures: cases without results; also those that could not be measured or whose agent
 broke; also those below a threshold."""
+
+_SESSION = ("toolgrade", "python", "started_at")
+"""Facts that every header has as fields of their own."""
 
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _DIGITS = 16
@@ -103,21 +103,26 @@ class Header(Written):
     agents: list[str] | None = None
     gate: WrittenGate = Field(default_factory=WrittenGate)
     resumed: bool = False
+    facts: dict[str, JsonValue] = Field(default_factory=dict[str, Any])
 
     @classmethod
-    def new(cls, names: Sequence[str], metrics: Sequence[MetricLike], **counts: Any) -> Self:  # noqa: ANN401 - fields
-        """Return the header of a session that begins now; `names` are those of the metrics in results."""
+    def new(
+        cls,
+        names: Sequence[str],
+        metrics: Sequence[MetricLike],
+        facts: Mapping[str, Any],
+        **counts: Any,  # noqa: ANN401 - fields
+    ) -> Self:
+        """Return the header of a session with these facts; `names` are those of the metrics in results."""
         written = [
             WrittenMetric(metric=name, threshold=metric.threshold, options=to_json_value(_options(metric), []))
             for name, metric in zip(names, metrics, strict=True)
         ]
         texts = applied_error_texts()
-        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         return cls(
             toolgrade_results=FORMAT,
-            toolgrade=installed_version(),
-            python=platform.python_version(),
-            started_at=now,
+            **{name: facts[name] for name in _SESSION},
+            facts=cast("dict[str, Any]", DEFAULT({name: facts[name] for name in facts if name not in _SESSION})),
             metrics=written,
             error_texts=texts.pattern,
             text_tools=list(texts.text_tools),
@@ -131,8 +136,8 @@ class Header(Written):
 
     @property
     def about(self) -> dict[str, Any]:
-        """Versions and time, as in a report."""
-        return {name: getattr(self, name) for name in ("toolgrade", "python", "started_at")}
+        """Versions, time and what else is known of the evaluation, as in a report."""
+        return {**{name: getattr(self, name) for name in _SESSION}, **self.facts}
 
 
 class Reused(Written):

@@ -7,7 +7,7 @@ others run one after the other in the thread of the caller. Results are in the o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from toolgrade.agents import DEFAULT_CONCURRENCY, AgentCallable, Goldens
 from toolgrade.calls import ToolCallParams
@@ -55,6 +55,7 @@ def evaluate(
     processes: int | None = None,
     max_concurrency: int = DEFAULT_CONCURRENCY,
     gate: Gate | None = None,
+    about: Mapping[str, Any] | None = None,
     show_progress: bool | None = None,
 ) -> Report:
     """Measure every case with every metric.
@@ -68,7 +69,7 @@ def evaluate(
     Args:
         test_cases: At least one case, or a file of recorded runs or several, of any kind that `read_cases` reads; `"-"`
             is standard input. A line that cannot be read is named in a warning and is a case that was not measured.
-            Large files are divided among processes; see docs/scale.md.
+            Large files are divided among processes; see docs/guide.md.
         metrics: At least one metric.
         goldens: Questions for the agent, each in a separate conversation, or the path of their file (`Golden.load`);
             see `toolgrade.agents`. With files as `test_cases`: the path of the goldens whose expectations the cases
@@ -78,7 +79,7 @@ def evaluate(
             async runs in a thread. If it fails, the run of the case has the error, and the calls as far as recorded.
         agents: In place of one agent, several by their names; each answers all goldens, and the report compares them.
         observed_callback: In place of an agent, a function of a golden's input that calls functions decorated with
-            `@observe`; see docs/observe.md. Components with metrics are scored in rows of their own, so `metrics` may
+            `@observe`; see docs/live.md. Components with metrics are scored in rows of their own, so `metrics` may
             be left out. A sync function is called for one golden after the other.
         user_model: The model that plays the users of goldens with a `SimulatedUser`: any value that `judge=` accepts,
             with a budget of its own. What it used stands in the metadata of each conversation, and in the report.
@@ -105,6 +106,8 @@ def evaluate(
             measured in this one.
         max_concurrency: Number of questions, and of cases that are judged, at the same time.
         gate: How much is enough for `Report.passed`; by default every case must pass.
+        about: Facts for `Report.about` and every view, such as `{"name": "release 7", "model": "gpt-4.1"}`; in CI the
+            commit is there already.
         show_progress: Show the progress bar; by default only on a terminal.
 
     Raises:
@@ -153,6 +156,7 @@ async def evaluate_async(
     processes: int | None = None,
     max_concurrency: int = DEFAULT_CONCURRENCY,
     gate: Gate | None = None,
+    about: Mapping[str, Any] | None = None,
     show_progress: bool | None = None,
 ) -> Report:
     """Do what `evaluate` does, inside a running event loop of asyncio; files are evaluated in a thread.
@@ -285,6 +289,8 @@ class Evaluator(Generic[T]):
         ...     ),
         ... )
         >>> print(evaluator.add_tool_correctness(should_consider_ordering=True).run())
+        Passed: 1 case passed.
+        Most often wrong: 'book_flight' in 1 of 1 case (1 missing).
         tool_correctness(ordered): mean 0.5 over 1 case; 1 passed, 0 failed (at 0.5), 0 skipped, 0 errored
     """
 

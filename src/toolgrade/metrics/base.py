@@ -57,6 +57,7 @@ class MetricLike(Protocol):
         ...     async def a_measure(self, case):
         ...         return self.measure(case)
         >>> print(evaluate([LLMTestCase(tools_called=[ToolCall(name="get_weather")])], [AnyCall()]))
+        Passed: 1 case passed.
         any_call: mean 1 over 1 case; 1 passed, 0 failed (at 1), 0 skipped, 0 errored
     """
 

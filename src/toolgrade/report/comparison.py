@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from toolgrade._internal.json import json_text, replace_nonfinite, to_json_value
 from toolgrade._internal.options import require
@@ -38,7 +38,7 @@ class CaseChange(_CaseInBoth):
     """A case that one of two evaluations passed and the other failed.
 
     Attributes:
-        case: Its id, else its name, else its position from 1 as `#3`.
+        case: Its id, else its name, else the question, else its position from 1 as `#3`.
         occurrence: Number of the case among those with the same id, from 1.
         index_a: Its position in A, from 0.
         index_b: Its position in B, from 0.
@@ -70,7 +70,7 @@ class CaseGap(_CaseInBoth):
     """A case that is in both evaluations and lacks a score in at least one.
 
     Attributes:
-        case: Its id, else its name, else its position from 1 as `#3`.
+        case: Its id, else its name, else the question, else its position from 1 as `#3`.
         occurrence: Number of the case among those with the same id, from 1.
         index_a: Its position in A, from 0.
         index_b: Its position in B, from 0.
@@ -107,7 +107,7 @@ class CaseLoss(_CaseInBoth):
     """A case that passed in A and has no verdict of its scores in B: its agent broke, or it could not be measured.
 
     Attributes:
-        case: Its id, else its name, else its position from 1 as `#3`.
+        case: Its id, else its name, else the question, else its position from 1 as `#3`.
         occurrence: Number of the case among those with the same id, from 1.
         index_a: Its position in A, from 0.
         index_b: Its position in B, from 0.
@@ -125,6 +125,26 @@ class CaseLoss(_CaseInBoth):
 
     outcome_b: Outcome
     reason: str
+
+
+class OutcomeChanges(NamedTuple):
+    """How many cases passed in one of two evaluations and failed in the other, over those with a verdict in both.
+
+    Attributes:
+        both: Cases that passed or failed in both evaluations.
+        passed_a: How many of them passed in A.
+        passed_b: How many of them passed in B.
+        worse: How many passed in A and failed in B.
+        better: How many failed in A and passed in B.
+        p_value: Of the exact test of worse against better, two-sided; `None` without cases.
+    """
+
+    both: int
+    passed_a: int
+    passed_b: int
+    worse: int
+    better: int
+    p_value: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +260,10 @@ class Comparison:
         in_both: Cases that are in both.
         verdict_a: Whether the gate of A holds.
         verdict_b: Whether the gate of B holds.
+        about_a: Facts about A, such as its name and when it began; see `Report.about`.
+        about_b: Facts about B.
         interrupted_b: Whether B was stopped before all its cases were measured.
+        outcomes: How many cases became worse and better by their outcome, over all metrics.
         losses: Cases that passed in A, and whose agent broke in B, or that could not be measured there.
         only_a: Cases that only A has.
         only_b: Cases that only B has.
@@ -270,7 +293,10 @@ class Comparison:
     in_both: int
     verdict_a: Verdict
     verdict_b: Verdict
+    about_a: Mapping[str, Any]
+    about_b: Mapping[str, Any]
     interrupted_b: bool
+    outcomes: OutcomeChanges
     losses: tuple[CaseLoss, ...]
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
@@ -322,6 +348,7 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values."""
         plain = {**to_json_value(self), "metrics": [metric.to_dict() for metric in self.metrics]}
+        plain["outcomes"] = self.outcomes._asdict()
         return dict(replace_nonfinite(plain))
 
     def to_json(self, *, indent: int | None = None) -> str:

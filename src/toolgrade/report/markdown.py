@@ -15,6 +15,7 @@ from toolgrade._internal.options import require
 from toolgrade._internal.text import join_first, number_text, plural, printable
 from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.report.comparison import CaseChange, Comparison
+from toolgrade.report.overview import TrendPoint, overview
 from toolgrade.report.redaction import redact
 from toolgrade.report.report import MetricSummary, Report, TrialSummary
 from toolgrade.report.terminal.results import result_text
@@ -22,6 +23,7 @@ from toolgrade.report.text import phrases
 from toolgrade.report.text.agent_table import MOST_GOLDENS, AgentOutcome, AgentTable, agent_table
 from toolgrade.report.text.breakdown import changes_by_tool, problem_rows
 from toolgrade.report.text.first_problem import entry_problem, first_problem
+from toolgrade.report.text.headline import facts_line, title_of
 from toolgrade.report.text.phrases import (
     WORD_TEXTS,
     Entry,
@@ -34,6 +36,7 @@ from toolgrade.report.text.phrases import (
     result_word,
     worst_first,
 )
+from toolgrade.report.text.slices import SLICE_COLUMNS, Slice, rate_text, slice_cells
 
 __all__ = ["render_markdown"]
 
@@ -43,6 +46,7 @@ MAX_BYTES = 1_000_000
 _MIN_BYTES = 4_000
 _MAX_NAME = 200
 _MOST_EXAMPLES = 3
+_FEWEST_POINTS = 2
 _SIGNS: Mapping[Word, str] = {
     "agent_error": "❌",
     "failed": "❌",
@@ -55,28 +59,32 @@ _SIGNS: Mapping[Word, str] = {
 def render_markdown(
     report: Report,
     *,
-    title: str,
+    title: str | None = None,
+    earlier: Sequence[Report] = (),
+    by: Sequence[str] = (),
     limit: int = 100,
     max_bytes: int = MAX_BYTES,
-    baseline: Comparison | None = None,
     redactor: Redactor = DEFAULT,
 ) -> str:
     """Return a report as Markdown.
 
-    It has the totals (of several agents side by side, with the goldens that each passed), what changed, the findings by
-    tool, every failure with its first divergence, and then the rest.
+    It has the verdict, the difference to the evaluation before and where it goes wrong, in a sentence each; the totals
+    (of several agents side by side, with the goldens that each passed), pass rates of slices, what changed, the
+    findings by tool, every failure with its first divergence, and then the rest.
 
     Args:
         report: The report.
-        title: A heading, such as a file name.
+        title: A heading; by default the name in `report.about`, else "Evaluation".
+        earlier: Earlier evaluations, the earliest first; the report is compared with the last of them.
+        by: Fields whose values have pass rates of their own: `"tag"`, `"agent"`, or a path such as `metadata.team`; by
+            default `"tag"`, if there are tags.
         limit: Maximum number of failures whose calls are shown side by side, folded; 0 for all.
         max_bytes: Maximum size in bytes of UTF-8, at least 4,000. Whatever does not fit is left out as a whole and
             counted at the top: the calls of failures first, then the end of the page.
-        baseline: How the report differs from an earlier one, `toolgrade.compare(before, report)`.
         redactor: Redacts values and texts.
 
     Raises:
-        ConfigurationError: `max_bytes` or `limit` is too small.
+        ConfigurationError: `max_bytes` or `limit` is too small, or no case has a value at a path of `by`.
 
     Example:
         >>> from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate
@@ -91,12 +99,17 @@ def render_markdown(
     report = redact(report, redactor)
     page = Page(max_bytes)
     verdict = report.verdict
-    page.add(f"# {_name(redact(title, redactor)) or 'toolgrade'}")
+    view = overview(report, earlier, by, redactor)
+    page.add(f"# {_name(redact(title_of(report, title), redactor)) or 'toolgrade'}")
     word: Word = "passed" if verdict.passed else "failed"
-    counts = f"{verdict.counts_text}, of {phrases.cases_text(report)}."
-    page.add(f"{_SIGNS[word]} **{word.capitalize()}**: {counts}")
-    if not verdict.passed:
-        page.add(code(verdict.sentence))
+    first, *others = view.sentences
+    start, _, why = first.partition(": ")
+    page.add(f"{_SIGNS[word]} **{start}**: {code(why)}")
+    for sentence in others:
+        page.add(code(sentence))
+    page.add(f"{verdict.counts_text}, of {phrases.cases_text(report)}.")
+    if view.facts:
+        page.add(code(facts_line(view.facts)))
     for hint in phrases.hints(report):
         page.add(f"> {code(hint)}")
     if report.interrupted:
@@ -112,8 +125,11 @@ def render_markdown(
     _add_trials(page, report.trial_summaries)
     for line in phrases.agreement_lines(report):
         page.add(code(line))
-    if baseline is not None:
-        _add_comparison(page, redact(baseline, redactor))
+    for field, parts in view.slices:
+        _add_slices(page, f"## Pass rate by {_name(field)}", parts)
+    _add_trend(page, view.trend)
+    if view.comparison is not None:
+        _add_comparison(page, view.comparison)
     bad, rest = list[Entry](), list[Entry]()
     for entry in sorted(entries_of(report), key=worst_first):
         (bad if is_bad(entry) else rest).append(entry)
@@ -161,6 +177,21 @@ def _add_agents(page: Page, table: AgentTable) -> None:
 
 def _outcome(cell: AgentOutcome) -> str:
     return f"{_SIGNS[cell.word]} {cell.text}" if cell.word else cell.text
+
+
+def _add_slices(page: Page, title: str, parts: Sequence[Slice]) -> None:
+    page.add(title)
+    page.add_table(
+        SLICE_COLUMNS, "lrrrrr", [(_name(part.name) or "-", *slice_cells(part)) for part in parts], what="slice"
+    )
+
+
+def _add_trend(page: Page, points: Sequence[TrendPoint]) -> None:
+    """Add a table of several evaluations; two of them are compared already."""
+    if len(points) > _FEWEST_POINTS:
+        page.add("## Trend")
+        rows = [(_name(one.name), one.date, rate_text(one.cases), code(one.change)) for one in points]
+        page.add_table(["evaluation", "date", "passed", "since the one before"], "lrrl", rows, what="evaluation")
 
 
 def _add_judging(page: Page, summaries: Sequence[MetricSummary]) -> None:

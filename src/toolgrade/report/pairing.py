@@ -15,7 +15,15 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from toolgrade._internal.text import join_first, plural, printable, shorten
 from toolgrade.errors import InvalidDataError
 from toolgrade.redact import DEFAULT
-from toolgrade.report.comparison import CaseChange, CaseGap, CaseLoss, Comparison, MetricComparison, case_label
+from toolgrade.report.comparison import (
+    CaseChange,
+    CaseGap,
+    CaseLoss,
+    Comparison,
+    MetricComparison,
+    OutcomeChanges,
+    case_label,
+)
 from toolgrade.report.report import CaseResult, Report
 from toolgrade.result import MetricResult
 from toolgrade.stats import RESAMPLES, holm, mcnemar, mean_difference, mean_difference_interval, mean_of, sign_flip
@@ -62,7 +70,10 @@ class ReportPairs(NamedTuple):
             in_both=len(both),
             verdict_a=self.before.verdict,
             verdict_b=self.after.verdict,
+            about_a=self.before.about,
+            about_b=self.after.about,
             interrupted_b=self.after.interrupted,
+            outcomes=_outcome_changes(both),
             losses=tuple(_losses(both)),
             only_a=_labels(only_a),
             only_b=_labels(only_b),
@@ -97,6 +108,18 @@ def pair_reports(before: Report, after: Report, *, match_options: bool = False) 
     metrics = [_pair_metric(before, after, pair, cases.both) for pair in names.items()]
     differences += chain.from_iterable(map(_differences, metrics))
     return ReportPairs(before, after, cases, metrics, differences)
+
+
+def compare_with(before: Report, after: Report, *, resamples: int = RESAMPLES) -> Comparison | str:
+    """Return how a report differs from an earlier one, or why both cannot be compared; `resamples` as above."""
+    if before.totals or after.totals:
+        return "a report of totals has no single cases"
+    pairs = pair_reports(before, after)
+    if pairs.differences:
+        return pairs.differences[0][1]
+    if not pairs.cases.both or not pairs.metrics:
+        return f"no {'metric' if pairs.cases.both else 'case'} is in both"
+    return pairs.compare(resamples=resamples)
 
 
 def compare_agents(report: Report, *, resamples: int = RESAMPLES) -> tuple[Comparison, ...]:
@@ -370,6 +393,20 @@ def _compare_metric(metric: _MetricPair, only_a: Sequence[_KeyedCase], options: 
         warned_a=sum(bool(pair.a.warnings) for pair in metric.scored),
         warned_b=sum(bool(pair.b.warnings) for pair in metric.scored),
     )
+
+
+def _outcome_changes(pairs: Iterable[CasePair]) -> OutcomeChanges:
+    """Count the changes between passed and failed of the cases that have one of these outcomes in both reports."""
+    outcomes: Counter[tuple[bool, bool]] = Counter()
+    steps: Counter[tuple[str, str]] = Counter()
+    for pair in pairs:
+        if {pair.a.outcome, pair.b.outcome} <= {"passed", "failed"}:
+            passed = pair.a.outcome == "passed", pair.b.outcome == "passed"
+            outcomes[passed] += 1
+            steps[pair.cluster] += passed[1] - passed[0]
+    both, worse, better = outcomes.total(), outcomes[True, False], outcomes[False, True]
+    stayed, p_value = outcomes[True, True], _p_value(list(steps.values()), both)
+    return OutcomeChanges(both, stayed + worse, stayed + better, worse, better, p_value)
 
 
 def _p_value(steps: Sequence[int], pairs: int) -> float | None:

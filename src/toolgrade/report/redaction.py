@@ -42,7 +42,7 @@ _FIELDS: Mapping[type, tuple[str, ...]] = {
     Pair: ("differences", "respelled"),
     UnitResult: ("questions",),
     QuestionResult: ("rationale", "problem"),
-    Comparison: ("metrics", "losses", "verdict_a", "verdict_b", "only_a", "notes"),
+    Comparison: ("metrics", "losses", "verdict_a", "verdict_b", "about_a", "about_b", "only_a", "notes"),
     CaseLoss: ("case", "reason"),
     Verdict: ("sentence",),
     MetricComparison: ("metric", "regressions", "improvements", "unscored", "missing"),

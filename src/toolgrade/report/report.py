@@ -30,7 +30,7 @@ from toolgrade.verdict import Gate, Outcome, Tally, Trial, Verdict, WrongEnd, ou
 
 
 class RunAgreement(NamedTuple):
-    """How far a run agrees with the other runs of its golden, or of its question in a log; see docs/trials.md.
+    """How far a run agrees with the other runs of its golden, or of its question in a log; see docs/comparison.md.
 
     Attributes:
         group: Number that these runs share; runs of several agents are apart.
@@ -104,9 +104,9 @@ class CaseResult:
 
     @property
     def name(self) -> str:
-        """The case's id, else its name, else its position from 1 as `#3`; all rows of one golden share it.
+        """The case's id, else its name, else the beginning of its question, else its position from 1 as `#3`.
 
-        A conversation without an id and a name is called by its first question.
+        All rows of one golden share it; the question of a conversation is its first one.
         """
         names = case_names(self.case)
         return names.get("id") or names.get("name") or _question_in(self.case) or f"#{self.cluster + 1}"
@@ -139,6 +139,11 @@ class CaseResult:
     def cluster(self) -> int:
         """Key shared by results that are not independent of each other: the golden, or the case itself."""
         return self.index if self.golden is None else self.golden
+
+    def _repr_html_(self) -> str:
+        """Return the case as the page shows it, for a notebook: what was said and called beside what was expected."""
+        fragment: str = _module("html.page").case_fragment(self)
+        return fragment
 
     @property
     def own_results(self) -> tuple[MetricResult, ...]:
@@ -190,10 +195,13 @@ def one_case(case: object) -> TestCase | None:
 
 
 def _question_in(case: object) -> str:
-    """Return the beginning of the first question of a conversation, without secrets."""
-    questions = case.exchanges[:1] if isinstance(case, ConversationalTestCase) else []
-    text = " ".join(str(DEFAULT(questions[0].question or "")).split()) if questions else ""
-    return shorten(text, _LONGEST_QUESTION)
+    """Return the beginning of the first question of a case, without secrets."""
+    asked: object = getattr(case, "input", None)
+    if isinstance(case, ConversationalTestCase):
+        asked = next((one.question for one in case.exchanges), None)
+    texts = asked if isinstance(asked, list) else [asked]
+    question = " ".join(text for text in texts if isinstance(text, str))
+    return shorten(" ".join(str(DEFAULT(question)).split()), _LONGEST_QUESTION)
 
 
 def case_names(case: object) -> dict[str, str]:
@@ -519,8 +527,9 @@ class Report:
         >>> rome = LLMTestCase(id="rome", tools_called=[], expected_tools=[weather])
         >>> report = evaluate([paris, rome], [ToolCorrectnessMetric()])
         >>> print(report)
+        Failed: 1 of 2 cases failed.
+        Most often wrong: 'get_weather' in 1 of 2 cases (1 missing).
         tool_correctness: mean 0.5 over 2 cases; 1 passed, 1 failed (at 0.5), 0 skipped, 0 errored
-        failed: 1 of 2 cases failed
         >>> [case.name for case, result in report.results() if not result.passed]
         ['rome']
     """
@@ -752,27 +761,27 @@ class Report:
         """
         return import_extra("polars", "polars", "to_polars").DataFrame(self.to_rows(), infer_schema_length=None)
 
-    def print(self, title: str = "Evaluation") -> None:
+    def print(self, title: str | None = None) -> None:
         """Print the report to the terminal; see `toolgrade.report.terminal.print_report` for more options."""
         _module("terminal").print_report(self, title=title)
 
     def __str__(self) -> str:
-        """Return one line per metric: mean and counts, and why the gate does not hold.
+        """Return what happened in up to three sentences, and one line per metric: its mean and counts.
 
         With several agents, each has a line, then follows what differs.
         """
         agents = self.agents
-        failure = [] if self.verdict.passed else [f"failed: {self.verdict.sentence}"]
+        sentences: list[str] = _module("text.headline").headline(_module("redaction").redact(self))
         if len(agents) <= 1:
-            return "\n".join([*map(str, self.summaries), *failure])
+            return "\n".join([*sentences, *map(str, self.summaries)])
         lines = [f"{name}: {summary}" for name in agents for summary in self.of_agent(name).summaries]
         comparisons: tuple[Comparison, ...] = _module("pairing").compare_agents(self, resamples=0)
         for name, comparison in zip(agents[1:], comparisons, strict=True):
             lines += [f"{name} against {agents[0]}: {metric}" for metric in comparison.metrics]
-        return "\n".join([*lines, *failure])
+        return "\n".join([*sentences, *lines])
 
     def _repr_html_(self) -> str:
-        """Return the totals and the worst cases for a notebook."""
+        """Return what happened, the totals and the worst cases for a notebook; each case has a view of its own."""
         fragment: str = _module("html.page").report_fragment(self)
         return fragment
 

@@ -15,7 +15,7 @@ from toolgrade.report.report import CaseResult
 from toolgrade.report.text.phrases import Word
 from toolgrade.report.text.side_by_side import rows
 from toolgrade.report.text.transcript import MessageView, messages_of, turn_scores
-from toolgrade.result import FindingKind, MetricResult
+from toolgrade.result import Finding, FindingKind, MetricResult
 
 MOST_MESSAGES = 200
 """Messages of a conversation that are shown."""
@@ -25,6 +25,7 @@ MOST_TOOLS = 300
 """Tools of one set that are shown."""
 
 _LONGEST_ANCHOR = 120
+_SOURCE_KINDS: tuple[FindingKind, ...] = ("traced", "ungrounded", "wrong_source")
 _LONGEST_SIDE = 400
 
 _SIDE_BY_SIDE = frozenset[FindingKind](
@@ -67,6 +68,7 @@ def case_view(
         "results": [_result_view(result, entry.case) for result in entry.own_results],
         "required_texts": _required_texts(case, entry),
         "links": links,
+        "sources": _sources(entry.own_results),
         "turns": _turn_badges(entry.own_results),
         "messages": [(one, list(pictures.parts(one.content, f"message {at}"))) for at, one in enumerate(listed, 1)],
         "has_dialogue": has_dialogue,
@@ -77,6 +79,22 @@ def case_view(
         "run": run,
         "warnings": [] if run is None else _notes_beside(entry.own_results, run),
     }
+
+
+def _sources(results: Sequence[MetricResult]) -> dict[str, list[tuple[FindingKind, str]]]:
+    """Return where the arguments of each call come from, by its label: `date = "2026-05-03", from the words of ...`."""
+    sources: dict[str, list[tuple[FindingKind, str]]] = {}
+    for result in results:
+        for one in result.findings:
+            if one.called is not None and _stands_at_its_call(one):
+                _, _, text = one.message.partition(f"{one.tool!r}: ")
+                sources.setdefault(f"c{one.called + 1}", []).append((one.kind, text or one.message))
+    return sources
+
+
+def _stands_at_its_call(finding: Finding) -> bool:
+    """Return whether a finding is shown at its call, as where an argument comes from."""
+    return finding.kind in _SOURCE_KINDS and finding.called is not None
 
 
 def _notes_beside(results: Sequence[MetricResult], run: Run) -> list[str]:
@@ -123,7 +141,7 @@ def _reason_beside(result: MetricResult, in_rows: frozenset[FindingKind]) -> str
     if reason == f"Not measured: {str(result.error).partition(': ')[2]}":
         return ""
     repeated = {f"Note: {printable(text).rstrip('.')}." for text in result.warnings}
-    repeated |= {one.message for one in result.findings if one.kind in in_rows}
+    repeated |= {one.message for one in result.findings if one.kind in in_rows or _stands_at_its_call(one)}
     return "\n".join(line for line in reason.split("\n") if line not in repeated)
 
 

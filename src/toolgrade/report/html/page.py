@@ -11,8 +11,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from html import escape
 from importlib.resources import files
@@ -25,32 +26,38 @@ from markupsafe import Markup
 from toolgrade._internal.atomic_files import atomic_write
 from toolgrade._internal.json import json_text
 from toolgrade._internal.options import require
-from toolgrade._internal.text import number_text, percent, plural, printable_lines, short_json, shorten
+from toolgrade._internal.text import number_text, percent, plural, printable, printable_lines, short_json, shorten
 from toolgrade.calls import Execution
 from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.report.comparison import Comparison, MetricComparison
 from toolgrade.report.html import messages
 from toolgrade.report.html.cases import MOST_TAGS, case_anchors, case_view
 from toolgrade.report.html.totals import Places, breakable, histogram, segments, shade
+from toolgrade.report.overview import TrendPoint, overview
 from toolgrade.report.redaction import redact, redact_content, redact_entry
 from toolgrade.report.report import CaseResult, Report
 from toolgrade.report.text import phrases
 from toolgrade.report.text.agent_table import MOST_GOLDENS, agent_table
 from toolgrade.report.text.breakdown import changes_by_tool, warning_kinds
 from toolgrade.report.text.first_problem import case_problem, entry_problem
+from toolgrade.report.text.headline import headline, title_of, title_with_date
 from toolgrade.report.text.phrases import entries_of, is_bad, worst_first
+from toolgrade.report.text.slices import MOST_SLICES, rate_text
 
 _MAX_FILTER_TAGS = 200
 _LONGEST_NAME = 120
-_MAX_DETAIL_BYTES = 12_000_000
-"""Bytes of details, after which cases are rows only: a browser loads so many in about a second."""
+_FEWEST_POINTS = 3
+_MAX_DETAIL_BYTES = 1_200_000
+"""Bytes of details beside images, after which cases are rows only: a page of 1,000 cases stays below 2 MB."""
+_IMAGE = re.compile('src="data:[^"]*"')
 
 
 def render_html(
     report: Report,
     *,
-    title: str = "Evaluation",
-    baseline: Comparison | None = None,
+    title: str | None = None,
+    earlier: Sequence[Report] = (),
+    by: Sequence[str] = (),
     limit: int = 2000,
     redactor: Redactor = DEFAULT,
 ) -> str:
@@ -61,15 +68,19 @@ def render_html(
 
     Args:
         report: The report.
-        title: A heading, such as a file name.
-        baseline: How the report differs from an earlier one, with the earlier one as A.
-        limit: Maximum number of cases on the page: those that became worse than in the baseline, then other failures; 0
-            for all. The numbers always cover all cases. The first cases have details, up to 12 MB; the others are rows.
+        title: A heading; by default the name in `report.about`, else "Evaluation".
+        earlier: Earlier evaluations, the earliest first; the report is compared with the last of them, and the pass
+            rates of all are a trend.
+        by: Fields whose values have pass rates of their own: `"tag"`, `"agent"`, or a path such as `metadata.team`; by
+            default `"tag"`, if there are tags.
+        limit: Maximum number of cases on the page: those that became worse than before, then other failures; 0 for all.
+            The numbers always cover all cases. The first cases have details, up to 1.2 MB beside their images; the
+            others are rows.
         redactor: Redacts the content of the page; `toolgrade.redact.OFF` shows the values. Reasons and messages of
             findings are redacted already: metrics apply the default rules.
 
     Raises:
-        ConfigurationError: `limit` is negative.
+        ConfigurationError: `limit` is negative, or no case has a value at a path of `by`.
 
     Example:
         >>> import re
@@ -82,7 +93,8 @@ def render_html(
     """
     require(limit >= 0, "limit must be 0 (all cases) or more", limit)
     report = redact(report, redactor)
-    comparison = redact(baseline, redactor)
+    view = overview(report, earlier, by, redactor)
+    comparison = view.comparison
     regressed = {change.index_b for metric in _compared(comparison) for change in (*metric.regressions, *metric.lost)}
     ordered = sorted(report.cases, key=lambda case: (case.index not in regressed, *phrases.worst_case_first(case)))
     cases = ordered[: limit or None]  # 0 means all
@@ -101,12 +113,14 @@ def render_html(
         anchor, body = anchors[case.index], None
         if room > 0:
             body = draw_body(case_view(case, redact_content(case.case, redactor), anchor, toolsets, pictures))
-            room -= len(body.encode("utf-8", "replace"))
+            room -= len(_IMAGE.sub("", body).encode("utf-8", "replace"))
         rows.append({"entry": case, "anchor": anchor, "tags": tag_places[case.index], "body": body})
     style, script = _page_source("page.css"), _page_source("page.js")
     return page_template("page.html.jinja").render(
         **links,
         report=report,
+        view=view,
+        chart=_chart(view.trend),
         agents=agent_table(report),
         hints=phrases.hints(report),
         agreement=phrases.agreement_lines(report),
@@ -119,7 +133,7 @@ def render_html(
         warnings=warning_kinds(report),
         places=Places(report, anchors),
         regressed_tools=changes_by_tool(change for metric in _compared(comparison) for change in metric.regressions),
-        title=redact(title, redactor),
+        title=redact(title_of(report, title), redactor),
         cases=rows,
         without_details=sum(row["body"] is None for row in rows),
         tags=tags,
@@ -149,8 +163,9 @@ def write_html(
     path: str | os.PathLike[str],
     report: Report,
     *,
-    title: str = "Evaluation",
-    baseline: Comparison | None = None,
+    title: str | None = None,
+    earlier: Sequence[Report] = (),
+    by: Sequence[str] = (),
     limit: int = 2000,
     redactor: Redactor = DEFAULT,
 ) -> None:
@@ -160,12 +175,13 @@ def write_html(
         path: Where to write; an existing file is replaced.
         report: The report.
         title: See `render_html`.
-        baseline: See `render_html`.
+        earlier: See `render_html`.
+        by: See `render_html`.
         limit: See `render_html`.
         redactor: See `render_html`.
 
     Raises:
-        ConfigurationError: `limit` is negative.
+        ConfigurationError: See `render_html`.
         OSError: The file cannot be written.
 
     Example:
@@ -177,9 +193,25 @@ def write_html(
         >>> [path.name for path in Path().iterdir()]
         ['report.html']
     """
-    page = render_html(report, title=title, baseline=baseline, limit=limit, redactor=redactor)
+    page = render_html(report, title=title, earlier=earlier, by=by, limit=limit, redactor=redactor)
     with atomic_write(Path(path)) as draft:
         draft.write_bytes(page.encode())
+
+
+def _chart(points: Sequence[TrendPoint]) -> list[dict[str, float]]:
+    """Return the places of the pass rates in a chart 1000 wide and 100 high; none for fewer than three."""
+    measured = [(place, one.cases) for place, one in enumerate(points) if one.cases.interval is not None]
+    if len(measured) < _FEWEST_POINTS:
+        return []
+    return [
+        {
+            "x": round((place + 0.5) / len(points) * 1000, 1),
+            "y": round(100 - 100 * (part.rate or 0.0), 1),
+            "low": round(100 - 100 * (part.interval or (0.0, 0.0))[0], 1),
+            "high": round(100 - 100 * (part.interval or (0.0, 0.0))[1], 1),
+        }
+        for place, part in measured
+    ]
 
 
 def _tags(cases: Iterable[CaseResult], redactor: Redactor) -> tuple[list[tuple[str, int]], dict[int, list[int]]]:
@@ -235,7 +267,7 @@ def page_template(name: str) -> Template:
         *(messages.value_text, phrases.judge_facts),
         *(messages.problem_text, messages.is_failure, messages.count_calls, messages.handoff_text, breakable, shade),
         *(phrases.number_or_dash, percent, phrases.interval_text, phrases.comparison_cells),
-        *(phrases.pass_at_k_rows, phrases.usage_texts, phrases.judge_totals),
+        *(phrases.pass_at_k_rows, phrases.usage_texts, phrases.judge_totals, rate_text, title_with_date),
     )
     filters: dict[str, Callable[..., Any]] = {function.__name__: function for function in functions}
     filters["line"] = partial(shorten, limit=messages.LONGEST_LINE)
@@ -247,6 +279,7 @@ def page_template(name: str) -> Template:
         "deepest": messages.DEEPEST,
         "most_calls": messages.MOST_CALLS,
         "most_goldens": MOST_GOLDENS,
+        "most_slices": MOST_SLICES,
         "most_tags": MOST_TAGS,
         "no_execution": Execution(),
         "totals_only": phrases.TOTALS_ONLY,
@@ -267,12 +300,29 @@ def report_fragment(report: Report) -> str:
     bad = sorted((entry for entry in entries_of(report) if is_bad(entry)), key=worst_first)
     listed = map(redact_entry, bad[:_MOST_CASES])  # notebooks save what they show
     cases = [[case.label, result.metric, _number(result.score), entry_problem(case, result)] for case, result in listed]
-    parts = [f"<p>{escape(report.verdict.counts_text)}</p>", _totals(report)]
+    sentences = [f"<p>{escape(sentence)}</p>" for sentence in headline(redact(report))]
+    parts = [*sentences, _totals(report)]
     if cases:
         parts.append(_table(["case", "metric", "score", "first problem"], cases))
     if len(bad) > _MOST_CASES:
         parts.append(f"<p>and {plural(len(bad) - _MOST_CASES, 'other result')} that did not pass</p>")
     return "\n".join(parts)
+
+
+def case_fragment(case: CaseResult) -> str:
+    """Return a redacted case as an `iframe` without scripts, so that its style and that of a notebook stay apart."""
+    links: dict[str, Any] = {"rows": {}, "addresses": {}}
+    draw = page_template("case.html.jinja").make_module(links)
+    entry = redact(case)
+    view = case_view(entry, redact_content(case.case, DEFAULT), "case", {}, messages.ImageViews())
+    title = f"{draw.badge(entry.outcome)} {escape(printable(entry.label))}"  # type: ignore[attr-defined]
+    body = f'<h3>{title}</h3><p class="facts">{escape(case_problem(entry))}</p>{draw.body(view)}'  # type: ignore[attr-defined]
+    style = _page_source("page.css")
+    policy = f"default-src 'none'; style-src {_csp_hash(style)}; img-src data:"
+    head = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}"><style>{style}</style>'
+    page = escape(f'<!doctype html>{head}<body class="body">{body}', quote=True)
+    label = escape(printable(entry.label), quote=True)
+    return f'<iframe title="{label}" srcdoc="{page}" sandbox width="100%" height="600" style="border:0"></iframe>'
 
 
 def _totals(report: Report) -> str:

@@ -104,6 +104,7 @@ class Places:
     Attributes:
         tools: Lines of the table of tools with their places, at most 50.
         arguments: Lines of the table of arguments with their places, at most 50.
+        turns: Lines of the table of turns of conversations with their places, at most 50.
         matrix: Rows of the matrix: the expected tool, and its cells (see `_cell`).
         groups: The places by the table that they are in.
     """
@@ -112,10 +113,12 @@ class Places:
         """Compute the tables of a redacted report of which some cases are on the page."""
         self._on_page = frozenset(on_page)
         self._numbers: defaultdict[int, list[int]] = defaultdict(list)
-        self.groups: dict[str, list[ProblemPlace]] = {"Tools": [], "Arguments": [], "Expected and called tools": []}
-        self.tool_table, self.argument_table = breakdowns(report)
+        titles = ("Tools", "Arguments", "Turns", "Expected and called tools")
+        self.groups: dict[str, list[ProblemPlace]] = {title: [] for title in titles}
+        self.tool_table, self.argument_table, self.turn_table = breakdowns(report)
         self.tools = self._lines("Tools", self.tool_table)
         self.arguments = self._lines("Arguments", self.argument_table)
+        self.turns = self._lines("Turns", self.turn_table)
         matrix = tool_matrix(report) or Matrix((), (), 0)
         self.called, self.hidden_tools = matrix.called, matrix.hidden
         self.matrix: list[tuple[str, list[dict[str, Any]]]] = []

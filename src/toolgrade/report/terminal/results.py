@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from io import StringIO
 
 from rich.console import Console
@@ -11,14 +12,17 @@ from rich.text import Text
 
 from toolgrade._internal.text import join_first, plural, printable
 from toolgrade.cases import AnyCase
+from toolgrade.redact import DEFAULT
+from toolgrade.report.overview import overview
 from toolgrade.report.redaction import redact, redact_entry
 from toolgrade.report.report import CaseResult, MetricSummary, Report, TrialSummary
 from toolgrade.report.terminal.console import FIRST_COLUMN, NARROW, WORD_STYLES, Name, Screen, alarm, make_table
-from toolgrade.report.terminal.tables import print_agents, print_tools
+from toolgrade.report.terminal.tables import print_agents, print_comparison, print_slices, print_tools, print_trend
 from toolgrade.report.text import phrases
 from toolgrade.report.text.agent_table import agent_table
 from toolgrade.report.text.breakdown import warning_kinds
 from toolgrade.report.text.first_problem import entry_problem
+from toolgrade.report.text.headline import facts_line, title_of
 from toolgrade.report.text.phrases import (
     WORD_TEXTS,
     Entry,
@@ -50,7 +54,7 @@ _MARKS: dict[Mark, tuple[str, str]] = {
     "differs": ("~", "yellow"),
     "moved": ("<", "yellow"),
     "missing": ("-", "red"),
-    "unexpected": ("+", "magenta"),
+    "unexpected": ("+", "green"),
     "detail": ("", ""),
 }
 _KEYS = (
@@ -62,22 +66,28 @@ _KEYS = (
 def print_report(
     report: Report,
     *,
-    title: str,
+    title: str | None = None,
+    earlier: Sequence[Report] = (),
+    by: Sequence[str] = (),
     limit: int = 20,
     details: int = 3,
     quiet: bool = False,
     full: bool = False,
     console: Console | None = None,
 ) -> None:
-    """Print a report: one line per case, worst first; the worst ones side by side; the findings by tool; the totals.
+    """Print a report: what happened in a few sentences; one line per case, worst first; the worst ones side by side.
 
-    With several agents, the totals stand side by side, and below them which agent passed which golden.
+    Then follow the findings by tool, the totals, pass rates of slices, and what changed. With several agents,
+    the totals stand side by side, and below them which agent passed which golden.
 
     Secrets are redacted with the default rules.
 
     Args:
         report: The report.
-        title: A heading, such as a file name.
+        title: A heading; by default the name in `report.about`, else "Evaluation".
+        earlier: Earlier evaluations, the earliest first; the report is compared with the last of them.
+        by: Fields whose values have pass rates of their own: `"tag"`, `"agent"`, or a path such as `metadata.team`; by
+            default `"tag"`, if there are tags.
         limit: Maximum number of cases listed; 0 for all.
         details: Maximum number of cases shown side by side; only cases that lost score are.
         quiet: Print only the totals.
@@ -89,7 +99,12 @@ def print_report(
         >>> from toolgrade.report.terminal import print_report
         >>> case = LLMTestCase(id="weather", tools_called=[], expected_tools=[ToolCall(name="get_weather")])
         >>> print_report(evaluate([case], [ToolCorrectnessMetric()]), title="Weather agent", quiet=True)
+        ... # doctest: +ELLIPSIS
         Weather agent: 1 case
+         Failed: 1 of 1 case failed.
+         Most often wrong: 'get_weather' in 1 of 1 case (1 missing).
+         date ...
+        <BLANKLINE>
          FAILED: 0 passed, 1 failed, 0 not measured, 0 agent errors
          metric                                   mean  passed  failed  skipped  errors
          tool_correctness (threshold=0.5)            0       0       1        0       0
@@ -99,8 +114,13 @@ def print_report(
     """
     screen = Screen(console)
     quiet = quiet or bool(report.totals)
-    heading = f"{printable(title)}: {phrases.cases_text(report)}{' (interrupted)' if report.interrupted else ''}"
-    screen.line(heading if quiet else f"{heading}, worst first", "bold")
+    view = overview(replace(report, about=redact(report.about)), earlier, by, DEFAULT)
+    interrupted = " (interrupted)" if report.interrupted else ""
+    heading = f"{printable(title_of(report, title))}: {phrases.cases_text(report)}{interrupted}"
+    screen.line(heading, "bold")
+    screen.lines(view.sentences)
+    screen.lines(filter(None, [facts_line(view.facts)]), "dim")
+    screen.blank()
     if not quiet:
         entries = sorted(report.results(), key=worst_first)
         _print_lists(screen, report.metrics, entries, 0 if full else limit)
@@ -108,6 +128,12 @@ def print_report(
         print_tools(screen, report)
         screen.blank()
     _print_summary(screen, report, quiet=quiet, limit=0 if full else limit)
+    for field, parts in view.slices:
+        print_slices(screen, field, parts)
+    print_trend(screen, view.trend)
+    if view.comparison is not None:
+        screen.blank()
+        print_comparison(view.comparison, limit=0 if full else limit, console=console)
 
 
 def print_result(result: MetricResult, case: AnyCase, console: Console | None = None) -> None:

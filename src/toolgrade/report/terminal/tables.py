@@ -10,6 +10,7 @@ from rich.text import Text
 
 from toolgrade._internal.text import join_first, number_text, plural, printable, shorten
 from toolgrade.report.comparison import CaseChange, CaseGap, Comparison, MetricComparison
+from toolgrade.report.overview import TrendPoint
 from toolgrade.report.redaction import redact
 from toolgrade.report.report import Report
 from toolgrade.report.terminal.console import (
@@ -24,7 +25,9 @@ from toolgrade.report.terminal.console import (
 )
 from toolgrade.report.text.agent_table import AgentOutcome, AgentTable, GoldenRow
 from toolgrade.report.text.breakdown import changes_by_tool, problem_rows
+from toolgrade.report.text.headline import changes_text, title_with_date
 from toolgrade.report.text.phrases import WORD_TEXTS, comparison_cells, one_line, p_legend
+from toolgrade.report.text.slices import MOST_SLICES, SLICE_COLUMNS, Slice, rate_text, slice_cells
 from toolgrade.result import ResultStatus
 
 _MOST_TOOLS = 15
@@ -133,29 +136,54 @@ def _print_golden_lines(screen: Screen, agents: Sequence[str], rows: Iterable[Go
         screen.print(Text("; ").join(texts), indent=3)
 
 
+def print_slices(screen: Screen, field: str, parts: Sequence[Slice]) -> None:
+    """Print the pass rates of the values of a field."""
+    screen.blank()
+    rows = [(redact(part.name) or "-", slice_cells(part)) for part in parts[:MOST_SLICES]]
+    if screen.width < NARROW:
+        screen.line(f"pass rate by {printable(field)}", "bold", indent=1)
+        screen.lines((f"{name}: {cells[1]} of {cells[0]} cases" for name, cells in rows), indent=3)
+    else:
+        table = make_table(*SLICE_COLUMNS[1:], first=f"by {printable(field)}")
+        for name, cells in rows:
+            table.add_row(Name(one_line(name, _LABEL)), *cells)
+        screen.print(table)
+    screen.more(len(parts) - len(rows), "(the HTML report has all)")
+
+
+def print_trend(screen: Screen, points: Sequence[TrendPoint]) -> None:
+    """Print three or more evaluations, a line each; two are compared already."""
+    if len(points) <= _FEWEST_POINTS:
+        return
+    screen.line("\nTrend", "bold")
+    for point in points:
+        screen.line(f"{point.name} {point.date}: {rate_text(point.cases)} passed", indent=1)
+        screen.lines(filter(None, [point.change]), "dim", indent=3)
+
+
 _FEW = 10
+_WIDE = 80
+_FEWEST_POINTS = 2
 _MAX_NAMES = 3
 _TEXT = 200
 
 
-def print_comparison(
-    comparison: Comparison, *, title_a: str, title_b: str, limit: int = 20, console: Console | None = None
-) -> None:
-    """Print how two evaluations differ.
+def print_comparison(comparison: Comparison, *, limit: int = 20, console: Console | None = None) -> None:
+    """Print how two evaluations differ, with their names in `about_a` and `about_b`.
 
     Args:
         comparison: The comparison.
-        title_a: A heading for the earlier evaluation, such as a file name.
-        title_b: A heading for the later one.
         limit: Maximum number of regressions, and of improvements, listed for each metric; 0 for all.
         console: Where to print; standard output by default.
     """
     screen = Screen(console)
-    for name, title, verdict in (("A", title_a, comparison.verdict_a), ("B", title_b, comparison.verdict_b)):
-        screen.line(f"{name}  {printable(title)}: {plural(verdict.cases, 'case')}", "bold")
+    sides = (("A", comparison.about_a, comparison.verdict_a), ("B", comparison.about_b, comparison.verdict_b))
+    for name, about, verdict in sides:
+        screen.line(f"{name}  {title_with_date(about, 'results')}: {plural(verdict.cases, 'case')}", "bold")
         screen.line(verdict.counts_text, indent=3)
-    screen.line(f"{plural(comparison.in_both, 'case')} in both")
-    screen.print(_table(comparison))
+    screen.line(f"{plural(comparison.in_both, 'case')} in both: {changes_text(comparison.outcomes)}.")
+    screen.blank()
+    _print_metrics(screen, comparison)
     regressions = [change for metric in comparison.metrics for change in metric.regressions]
     print_changes_by_tool(screen, regressions, "passed in A, failed in B, by tool")
     for metric in comparison.metrics:
@@ -167,6 +195,19 @@ def print_comparison(
     screen.blank()
     screen.lines(_column_key(comparison), "dim")
     screen.lines((*_caveats(comparison), *map(printable, comparison.notes)))
+
+
+def _print_metrics(screen: Screen, comparison: Comparison) -> None:
+    """Print the figures of each metric; where nine columns have no room, below its name."""
+    if screen.width >= _WIDE:
+        screen.print(_table(comparison))
+        return
+    for metric in comparison.metrics:
+        pairs, mean_a, mean_b, difference, interval, worse, better, p_value = comparison_cells(metric)
+        screen.line(printable(metric.metric), "bold")
+        within = "" if interval == "-" else f" ({interval})"
+        screen.line(f"mean of {pairs} pairs: {mean_a} in A, {mean_b} in B; {difference}{within}", indent=2)
+        screen.line(f"{worse} worse, {better} better, p {p_value}", indent=2)
 
 
 def _table(comparison: Comparison) -> Table:

@@ -119,8 +119,8 @@ class Matrix(NamedTuple):
     hidden: int
 
 
-def breakdowns(report: Report) -> tuple[ToolTable, ToolTable]:
-    """Return the tables of tools and of their arguments.
+def breakdowns(report: Report) -> tuple[ToolTable, ToolTable, ToolTable]:
+    """Return the tables of tools, of their arguments, and of the turns of conversations.
 
     Tools that were called and have no finding are listed too. What several metrics find at the same place of a case
     counts once, and so does a call that is wrong as a whole, such as one that failed and was not expected.
@@ -128,6 +128,7 @@ def breakdowns(report: Report) -> tuple[ToolTable, ToolTable]:
     called = _called_tools(report)
     tools: defaultdict[tuple[str, str], _Tally] = defaultdict(list, {(name, ""): [] for name in called or ()})
     arguments: defaultdict[tuple[str, str], _Tally] = defaultdict(list)
+    turns: defaultdict[tuple[str, str], _Tally] = defaultdict(list)
     counted: set[tuple[object, ...]] = set()
     findings = [(case, one) for case, result in entries_of(report) for one in result.findings]
     findings.sort(key=lambda entry: _rank_of_call(entry[1]))  # stable
@@ -140,10 +141,14 @@ def breakdowns(report: Report) -> tuple[ToolTable, ToolTable]:
         counted.add(key)
         if one.tool and one.kind not in NOTHING_WRONG:
             tools[one.tool, ""].append((case.index, _group_of(one.kind), one))
+        if one.turn is not None and one.kind not in NOTHING_WRONG:
+            turns[f"turn {one.turn}", ""].append((case.index, _group_of(one.kind), one))
         place = _argument_of(one)
         if place:
             arguments[one.tool, place].append((case.index, _ARGUMENT_GROUPS[one.kind], one))
-    return _table(tuple(_GROUPS), tools, called), _table(tuple(_ARGUMENT_GROUPS.values()), arguments, called)
+    groups = tuple(_GROUPS)
+    argument_groups = tuple(_ARGUMENT_GROUPS.values())
+    return _table(groups, tools, called), _table(argument_groups, arguments, called), _table(groups, turns, None)
 
 
 def _rank_of_call(finding: Finding) -> int:
@@ -155,7 +160,7 @@ def _rank_of_call(finding: Finding) -> int:
 
 def problem_rows(report: Report) -> list[tuple[str, int, str]]:
     """Return each tool with findings, its number of cases, and its findings: `30 missing, 3 wrong arguments`."""
-    table, _ = breakdowns(report)
+    table, *_ = breakdowns(report)
     rows: list[tuple[str, int, str]] = []
     for line in table.lines:
         if line.cases:

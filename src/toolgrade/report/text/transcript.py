@@ -7,20 +7,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
-from toolgrade.calls import ToolCall
+from toolgrade._internal.text import short_json
+from toolgrade.calls import CallStatus, ToolCall
 from toolgrade.cases import (
     ConversationalTestCase,
     Exchange,
     LLMTestCase,
     MLLMImage,
     MLLMTestCase,
+    Run,
+    RunStatus,
     TestCase,
     Turn,
     input_with_images,
 )
-from toolgrade.report.text.phrases import Word
+from toolgrade.redact import DEFAULT
+from toolgrade.report.text.phrases import Word, one_line
 from toolgrade.report.text.side_by_side import CallRow
 from toolgrade.result import TOLERANCE, MetricResult, ResultStatus
+
+_LONGEST_VALUE = 200
 
 Content: TypeAlias = "str | list[str | MLLMImage] | None"
 
@@ -59,6 +65,47 @@ def _messages_in(turns: Sequence[Turn]) -> Iterator[MessageView]:
         metadata = {name: value for name, value in turn.metadata.items() if (name, value) != ("status", "ok")}
         yield MessageView(number or 1, turn.role, turn.content, calls, metadata, first)
         first += len(calls)
+
+
+def transcript_text(case: object) -> str:
+    """Return a case or a run for people, without secrets: a line for each message, and one for each call before it.
+
+    user: Book the cheapest flight
+      book_flight {"seats": 2} -> error: the booking service did not answer
+    assistant: It did not work.
+    """
+    run = case if isinstance(case, Run) else getattr(case, "run", None)
+    lines: list[str] = []
+    for message in messages_of(case.to_test_case() if isinstance(case, Run) else case):
+        for call in message.calls:
+            lines += _call_lines(call, 1)
+        parts = message.content if isinstance(message.content, list) else [message.content or ""]
+        text = " ".join("[image]" if isinstance(part, MLLMImage) else part for part in parts)
+        if text or not message.calls:
+            lines.append(f"{message.role}: {_plain(text) or '(nothing)'}")
+    if run is not None and (run.status is not RunStatus.OK or run.error is not None):
+        lines.append(f"the run ended: {run.status.value}{f' ({_plain(run.error)})' if run.error else ''}")
+    return "\n".join(lines)
+
+
+def _call_lines(call: ToolCall, level: int) -> Iterator[str]:
+    """Yield a call with its arguments and what came of it, and the calls inside it, further to the right."""
+    execution = call.execution
+    status = "" if execution is None or execution.status is CallStatus.OK else execution.status.value.replace("_", " ")
+    output = "" if call.output is None else _plain(call.output if isinstance(call.output, str) else _json(call.output))
+    error = _plain(execution.error) if execution is not None and execution.error else ""
+    result = ": ".join(filter(None, [status, error])) or output
+    yield f"{'  ' * level}{one_line(call.name)} {_json(call.arguments)}{f' -> {result}' if result else ''}"
+    for child in () if execution is None else execution.children:
+        yield from _call_lines(child, level + 1)
+
+
+def _json(value: Any) -> str:  # noqa: ANN401 - a JSON value
+    return short_json(DEFAULT(value), _LONGEST_VALUE)
+
+
+def _plain(text: str) -> str:
+    return one_line(str(DEFAULT(text)))
 
 
 class TurnView(NamedTuple):

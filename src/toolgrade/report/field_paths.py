@@ -14,7 +14,7 @@ from toolgrade._internal.model import Model
 from toolgrade.cases import AnyCase
 from toolgrade.errors import ConfigurationError, InvalidDataError
 from toolgrade.matching.json_compare import ABSENT, AbsentType
-from toolgrade.report import CaseResult
+from toolgrade.report.report import CaseResult
 
 Place: TypeAlias = str | Callable[[Any], object]
 """Path of a value in a case (`metadata.reward`), or a function from a case to the value."""

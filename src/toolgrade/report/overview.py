@@ -1,0 +1,81 @@
+"""What every view shows before single results: first sentences, facts, slices, and earlier evaluations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from toolgrade.redact import Redactor
+from toolgrade.report.comparison import Comparison
+from toolgrade.report.pairing import compare_with
+from toolgrade.report.redaction import redact
+from toolgrade.report.report import Report
+from toolgrade.report.text.headline import changes_text, date_of, facts_of, headline
+from toolgrade.report.text.phrases import one_line
+from toolgrade.report.text.slices import Slice, slice_of, slices_of
+
+
+class TrendPoint(NamedTuple):
+    """One of several evaluations: its cases by outcome, whether its gate holds, and what changed before it."""
+
+    name: str
+    date: str
+    passed: bool
+    cases: Slice
+    change: str
+    facts: dict[str, str]
+
+
+class Overview(NamedTuple):
+    """What a view shows before single results; all texts are redacted.
+
+    Attributes:
+        sentences: The verdict, the difference to the evaluation before, and where it goes wrong.
+        facts: What was measured, by name: models, commit, date, tokens and time.
+        slices: The pass rates by tag and by other fields of the cases, each with the name of the field.
+        trend: The earlier evaluations and this one, the earliest first; empty without earlier ones.
+        comparison: The difference to the evaluation before; `None` without one, or if both cannot be compared.
+    """
+
+    sentences: list[str]
+    facts: dict[str, str]
+    slices: list[tuple[str, list[Slice]]]
+    trend: list[TrendPoint]
+    comparison: Comparison | None
+
+
+def overview(report: Report, earlier: Sequence[Report], by: Sequence[str], redactor: Redactor) -> Overview:
+    """Return the overview of a redacted report after earlier ones, which need not be redacted.
+
+    Slices are by tag, if there are tags and `by` is empty.
+
+    Raises:
+        ConfigurationError: No case has a value at a path of `by`.
+    """
+    comparison = redact(compare_with(earlier[-1], report), redactor) if earlier else None
+    tables = [(field, slices_of(report, field)) for field in dict.fromkeys(by)]
+    if not by:
+        tags = slices_of(report, "tag")
+        tables += [("tag", tags)] if any(0 < part.cases < report.case_count for part in tags) else []
+    slices = [(field, [one._replace(name=_plain(one.name, redactor)) for one in parts]) for field, parts in tables]
+    facts = {name: _plain(text, redactor) for name, text in facts_of(report).items()}
+    compared = None if isinstance(comparison, str) else comparison
+    return Overview(headline(report, comparison), facts, slices, _trend([*earlier, report], redactor), compared)
+
+
+def _plain(text: str, redactor: Redactor) -> str:
+    return one_line(redact(text, redactor))
+
+
+def _trend(reports: Sequence[Report], redactor: Redactor) -> list[TrendPoint]:
+    points: list[TrendPoint] = []
+    for place, report in enumerate(reports if len(reports) > 1 else ()):
+        name = _plain(str(report.about.get("name") or f"#{place + 1}"), redactor)
+        change = ""
+        if place:
+            compared = compare_with(reports[place - 1], report, resamples=0)
+            change = compared if isinstance(compared, str) else changes_text(compared.outcomes)
+        facts = {title: _plain(text, redactor) for title, text in facts_of(report).items()}
+        cases, date = slice_of(name, report.cases), date_of(report.about)
+        points.append(TrendPoint(name, date, report.verdict.passed, cases, _plain(change, redactor), facts))
+    return points

@@ -1,0 +1,167 @@
+"""The first sentences of every view, for a reader who decides: the verdict, the difference, and where it goes wrong.
+
+Failed: 43 of 300 cases failed, 3 could not be measured; 86 % of those measured passed (81 % to 89 %).
+Compared with release 7 (2026-11-21), 12 of 297 cases became worse and 5 better, which may be chance (p = 0.14).
+Most often wrong: 'book_flight' in 31 of 300 cases (28 wrong arguments, 3 missing), there mostly 'seats'.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from toolgrade._internal.text import hundredths_text, join_first, plural, printable
+from toolgrade.redact import DEFAULT
+from toolgrade.report.comparison import Comparison, OutcomeChanges
+from toolgrade.report.report import Report, one_case
+from toolgrade.report.text.breakdown import breakdowns, problem_rows
+from toolgrade.report.text.phrases import one_line, p_text
+from toolgrade.report.text.slices import rate_text, slice_of
+
+ALPHA = 0.05
+"""Differences with a larger p are called chance."""
+
+_FEWEST = 5
+"""Cases from which on the first sentence has a rate."""
+_MOST_NAMES = 5
+_LONGEST_FACT = 200
+_SHORT_COMMIT = 12
+_OWN_FACTS = ("name", "toolgrade", "python", "started_at", "seconds", "commit")
+"""Facts of a report that have words of their own, or are left to its end."""
+
+
+def headline(report: Report, comparison: Comparison | str | None = None) -> list[str]:
+    """Return up to three sentences: the verdict, the difference to before or between agents, and where it goes wrong.
+
+    The second is about the comparison, or says why there is none, if it is a text.
+    """
+    if isinstance(comparison, str):
+        change = f"Not compared with the earlier results: {comparison}."
+    else:
+        change = _agents_sentence(report) if comparison is None else change_sentence(comparison)
+    return [one_line(text, 2 * _LONGEST_FACT) for text in (_verdict_sentence(report), change, _place(report)) if text]
+
+
+def _verdict_sentence(report: Report) -> str:
+    verdict = report.verdict
+    text = f"{'Passed' if verdict.passed else 'Failed'}: {verdict.sentence}"
+    whole = slice_of("", report.cases)
+    if whole.measured >= _FEWEST and whole.counts["failed"]:
+        text += f"; {rate_text(whole)} of those measured passed"
+    return f"{text}."
+
+
+def change_sentence(comparison: Comparison) -> str:
+    """Return what changed since an earlier evaluation, and whether it may be chance."""
+    lost = len(comparison.losses)
+    rest = f"; {plural(lost, 'more case')} passed before and {'has' if lost == 1 else 'have'} no verdict now" * bool(
+        lost
+    )
+    return f"Compared with {title_with_date(comparison.about_a)}, {changes_text(comparison.outcomes)}{rest}."
+
+
+def changes_text(changes: OutcomeChanges) -> str:
+    """Return how many cases changed between passed and failed, and whether that may be chance."""
+    if changes.p_value is None:
+        return "no case has a verdict in both"
+    cases = plural(changes.both, "case")
+    if not changes.worse and not changes.better:
+        return f"none of {cases} changed between passed and failed"
+    p = p_text(changes.p_value)
+    chance = "which may be chance" if changes.p_value > ALPHA else "more than chance explains"
+    return (
+        f"{changes.worse:,} of {cases} became worse and {changes.better:,} better, {chance} "
+        f"(p {p if p.startswith('<') else f'= {p}'})"
+    )
+
+
+def _agents_sentence(report: Report) -> str:
+    """Return how many cases of each agent passed, the best agent first; empty without several."""
+    if len(report.agents) <= 1:
+        return ""
+    parts = [slice_of(name, [case for case in report.cases if case.agent == name]) for name in report.agents]
+    parts.sort(key=lambda part: -(part.counts["passed"] / part.cases))
+    texts = [f"{DEFAULT(part.name)} passed {part.counts['passed']:,} of {plural(part.cases, 'case')}" for part in parts]
+    return f"By agent: {join_first(texts, _MOST_NAMES, count_rest=True)}."
+
+
+def _place(report: Report) -> str:
+    """Return the tool that goes wrong in most cases, how, and the argument in most of them; empty without findings."""
+    rows = problem_rows(report)
+    if not rows or report.totals:
+        return ""
+    tool, cases, problems = rows[0]
+    _, arguments, _ = breakdowns(report)
+    names = [line.argument for line in arguments.lines if line.tool == tool and 2 * len(line.cases) >= cases]
+    argument = f", there mostly {names[0]!r}" if names else ""
+    return f"Most often wrong: {tool!r} in {cases:,} of {plural(report.case_count, 'case')} ({problems}){argument}."
+
+
+def title_with_date(about: Mapping[str, Any], default: str = "the earlier results") -> str:
+    """Return the name of an evaluation and its date, as far as they are known: `release 7 (2026-11-21)`."""
+    name, date = about.get("name"), date_of(about)
+    title = printable(str(name)) if name else default
+    return f"{title} ({date})" if date else title
+
+
+def date_of(about: Mapping[str, Any]) -> str:
+    """Return the day on which an evaluation began: `2026-11-21`; empty if it is not known."""
+    try:
+        return datetime.fromisoformat(str(about.get("started_at"))).date().isoformat()
+    except ValueError:
+        return ""
+
+
+def facts_of(report: Report) -> dict[str, str]:
+    """Return what was measured, by name: agents, models, commit, date, tokens, time, and other facts of the report.
+
+    Only what was recorded is there. Sums name the number of cases that they cover, if it is not all of them.
+    """
+    about = report.about
+    facts = {"agents": join_first(list(report.agents), _MOST_NAMES, count_rest=True)} if len(report.agents) > 1 else {}
+    facts |= {one_line(str(name)): str(value) for name, value in about.items() if name not in _OWN_FACTS}
+    facts |= dict(_recorded_facts(report))
+    facts |= {"commit": str(about.get("commit", ""))[:_SHORT_COMMIT], "date": date_of(about)}
+    costs = [one.cost for one in report.summaries if one.usage]
+    if costs and None not in costs:
+        facts["cost of judging"] = hundredths_text(sum(cost for cost in costs if cost is not None))
+    return {name: one_line(text, _LONGEST_FACT) for name, text in facts.items() if text}
+
+
+def _recorded_facts(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield what the runs of the cases recorded: models, tokens, and seconds."""
+    models: Counter[str] = Counter()
+    tokens: Counter[str] = Counter()
+    seconds: list[float] = []
+    counted = 0
+    for entry in report.cases:
+        case = one_case(entry.case)
+        run = None if case is None else case.run
+        if run is not None:
+            models.update(run.models)
+            tokens.update(run.usage or {})
+            counted += run.usage is not None
+            seconds += [] if run.duration is None else [run.duration]
+    yield "models", join_first([model for model, _ in models.most_common()], _MOST_NAMES, count_rest=True)
+    names = ("input_tokens", "output_tokens") if "input_tokens" in tokens else ("total_tokens",)
+    amounts = [f"{tokens[name]:,} {name.partition('_')[0]}" for name in names if name in tokens]
+    yield "tokens", f"{', '.join(amounts)}{_of(counted, report)}" if amounts else ""
+    mean = sum(seconds) / len(seconds) if seconds else 0.0
+    yield "time", f"{hundredths_text(mean)} s a case{_of(len(seconds), report)}" if seconds else ""
+
+
+def _of(cases: int, report: Report) -> str:
+    """Return of how many cases a figure is, if not of all."""
+    return "" if cases == report.case_count else f" (of {plural(cases, 'case')})"
+
+
+def facts_line(facts: Mapping[str, str]) -> str:
+    """Return facts on one line: `models gpt-4.1; tokens 270,000 input; date 2026-11-21`."""
+    return "; ".join(f"{name} {text}" for name, text in facts.items())
+
+
+def title_of(report: Report, title: str | None) -> str:
+    """Return the title of a view: the one stated, else the name of the evaluation."""
+    return str(report.about.get("name") or "Evaluation") if title is None else title
