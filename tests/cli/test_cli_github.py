@@ -100,3 +100,59 @@ def test_what_cannot_be_annotated_is_refused() -> None:
     assert (missing.exit_code, missing.stdout) == (2, "")
     both = RUNNER.invoke(main, ["report", "results.jsonl", "--github", "--json", "-"])
     assert "only one report can be written to standard output" in both.stderr
+
+
+def test_an_unnamed_run_has_no_line_in_goldens() -> None:
+    """A line of the runs that cannot be read is at this line of the runs, and at none of the goldens."""
+    Path("runs.jsonl").write_text('{"tools_called": [}\n{"id": "x", "tools_called": []}\n', encoding="utf-8")
+    write("goldens.jsonl", {"id": "y", "input": "?"}, {"id": "x", "input": "q", "expected_tools": []})
+
+    assert printed()[0].startswith("::error title=toolgrade%3A line 1,file=runs.jsonl,line=1::")
+    assert printed("score", "runs.jsonl", "--goldens", "goldens.jsonl")[0].startswith(
+        "::error title=toolgrade%3A line 1::"
+    )
+
+
+@pytest.mark.parametrize("ascii", [True, False])
+def test_the_line_of_an_item_is_found_in_both_spellings_of_json(ascii: bool) -> None:
+    """With `é` as it is, and escaped as Python's `json.dumps` writes it."""
+    goldens = [{"input": "other"}, {"input": "café", "expected_tools": EXPECTED}]
+    Path("goldens.json").write_text(json.dumps(goldens, indent=1, ensure_ascii=ascii), encoding="utf-8")
+    write("runs.jsonl", {"input": "café", "tools_called": []})
+
+    (line,) = printed("score", "runs.jsonl", "--goldens", "goldens.json")
+    assert ",file=goldens.json,line=6::" in line
+
+
+TESTS = """
+class TestIt:
+    def test_a(self): ...
+    async def test_b(self): ...
+def test_a(): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "place"),
+    [
+        ("evals/t.py::test_a", "file=evals/t.py,line=5"),
+        ("evals/t.py::test_a[x::y]", "file=evals/t.py,line=5"),
+        ("evals/t.py::TestIt::test_a", "file=evals/t.py,line=3"),
+        ("evals/t.py::TestIt::test_b[1]", "file=evals/t.py,line=4"),
+        ("evals/t.py::TestIt::test_inherited", "file=evals/t.py,line=2"),
+        ("evals/t.md::t.md", "file=evals/t.md"),
+    ],
+)
+@pytest.mark.parametrize("folder", [".", "evals"])
+def test_a_test_is_at_its_definition(monkeypatch: pytest.MonkeyPatch, test: str, place: str, folder: str) -> None:
+    """By its id, which begins at the folder of pytest's settings; the title has the id as it is."""
+    Path("evals").mkdir()
+    Path("evals/t.py").write_text(TESTS, encoding="utf-8")
+    Path("evals/t.md").write_text(">>> 1\n", encoding="utf-8")
+    monkeypatch.chdir(folder)
+    write("runs.jsonl", {"name": test, "tools_called": [], "expected_tools": EXPECTED})
+    RUNNER.invoke(main, ["score", "runs.jsonl", "--results", "results.jsonl"])
+
+    (line,) = printed("report", "results.jsonl")
+    title = f"toolgrade: {test}".replace(":", "%3A")
+    assert line == f"::error title={title},{place}::tool_correctness: e1 b: not called"

@@ -8,11 +8,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from fake_github import TOKEN, FakeGitHub
 from processes import ROOT, environment
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed here")
@@ -46,7 +48,8 @@ class Outcome(NamedTuple):
 class Runner:
     """Runs the scripts of the action in order, with real commands; steps that use other actions are left out."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, github: FakeGitHub) -> None:
+        self.github, self.event = github, folder / "event.json"
         self.workspace, self.temp = folder / "workspace", folder / "temp"
         for place in (self.workspace, self.temp, folder / "bin"):
             place.mkdir()
@@ -99,6 +102,8 @@ class Runner:
 
         def value_of(match: re.Match[str]) -> str:
             kind, *names = match[1].split(".")
+            if kind == "github":
+                return {"token": TOKEN}[names[0]]
             return inputs[names[0]] if kind == "inputs" else outputs.get(names[0], {}).get(names[2], "")
 
         expression = re.compile(r"\$\{\{ ([\w.-]+) \}\}")
@@ -107,7 +112,7 @@ class Runner:
         target = self.temp / f"output-{step['id']}"
         target.write_text("", encoding="utf-8")
         variables = environment(
-            **settings,
+            **{**self.github.environment(self.event), "GITHUB_TOKEN": "", **settings},
             PATH=f"{self.bin}{os.pathsep}{os.environ['PATH']}",
             GITHUB_OUTPUT=str(target),
             GITHUB_STEP_SUMMARY=str(summary),
@@ -127,12 +132,13 @@ class Runner:
 
 
 @pytest.fixture
-def runner(tmp_path: Path) -> Runner:
+def runner(tmp_path: Path) -> Iterator[Runner]:
     """A runner whose workspace has two runs and their goldens."""
-    runner = Runner(tmp_path)
-    runner.write("runs.jsonl", *RUNS)
-    runner.write("goldens.jsonl", *GOLDENS)
-    return runner
+    with FakeGitHub() as github:
+        runner = Runner(tmp_path, github)
+        runner.write("runs.jsonl", *RUNS)
+        runner.write("goldens.jsonl", *GOLDENS)
+        yield runner
 
 
 # What it does
@@ -211,8 +217,22 @@ def test_a_pull_request_is_compared_with_its_base(runner: Runner) -> None:
     assert "failed: " in refused.log
 
     other = runner.use(**{**options, "options": "--metric=tool-correctness\n--strict"}, base="main")
-    assert any("cannot be compared with these" in command for command in other.commands)
+    assert "Not compared with the earlier results: " in other.summary
     assert "look" in other.summary
+
+
+def test_unreadable_results_of_the_base_branch_are_named(runner: Runner) -> None:
+    """The report is written without them."""
+    runner.use(files="runs.jsonl", goldens="goldens.jsonl")
+    (runner.temp / "toolgrade-baseline-toolgrade" / "results.json").write_text("{}", encoding="utf-8")
+    outcome = runner.use(files="runs.jsonl", goldens="goldens.jsonl", base="main")
+
+    assert outcome.passed, outcome.log
+    assert outcome.commands == [
+        "::notice title=toolgrade::The results of the base branch cannot be read; the log says why."
+    ]
+    assert "`tool_correctness`" in outcome.summary
+    assert len(runner.github.comments) == 1
 
 
 def test_a_base_branch_without_results_is_named(runner: Runner) -> None:
@@ -227,6 +247,32 @@ def test_a_base_branch_without_results_is_named(runner: Runner) -> None:
     assert not baseline.exists()
     runner.use(files="runs.jsonl", goldens="goldens.jsonl")
     assert baseline.is_file()
+
+
+def test_a_pull_request_has_one_comment(runner: Runner) -> None:
+    """With the text of the summary; later runs update it, and no push posts any."""
+    options = {"files": "runs.jsonl", "goldens": "goldens.jsonl"}
+    runner.use(**options)
+    assert runner.github.requests == []
+
+    before = runner.use(**options, base="main")
+    assert before.passed, before.log
+    runner.write("runs.jsonl", RUNS[0], {"id": "look", "tools_called": []})
+    after = runner.use(**options, base="main")
+    assert before.summary != after.summary
+    (body,) = runner.github.comments.values()
+    assert after.summary in body
+
+    runner.github.answers["GET"] = 403, {}, b""
+    refused = runner.use(**options, base="main")
+    assert (refused.passed, refused.summary) == (after.passed, after.summary)
+    (warning,) = (line for line in refused.commands if line.startswith("::warning"))
+    assert "No comment was posted: GitHub answered 403; give the job `permissions: pull-requests: write`" in warning
+
+    runner.github.requests.clear()
+    runner.use(**options, base="main", comment="false")
+    assert runner.github.requests == []
+    assert TOKEN not in before.log + after.log + refused.log
 
 
 def test_what_cannot_be_measured_fails(runner: Runner) -> None:
@@ -247,6 +293,7 @@ def test_what_cannot_be_measured_fails(runner: Runner) -> None:
         ({"files": "a", "name": ""}, "name must have letters"),
         ({"files": "a", "name": "../x"}, "name must have letters"),
         ({"files": "a", "compare": "yes"}, "must be true or false"),
+        ({"files": "a", "comment": "yes"}, "comment must be true or false"),
         ({"files": "a", "compare": "false", "fail_on_regression": "true"}, "fail-on-regression needs compare"),
     ],
 )
@@ -268,7 +315,7 @@ HOSTILE = ['"; touch pwned; $(touch pwned) `touch pwned` "', "' && touch pwned |
     ("name", "text"),
     [
         *((name, HOSTILE[0]) for name in ("files", "tests", "goldens", "options", "name", "compare")),
-        *((name, HOSTILE[1]) for name in ("options", "fail_on_regression")),
+        *((name, HOSTILE[1]) for name in ("options", "fail_on_regression", "comment")),
     ],
 )
 def test_no_input_is_run(runner: Runner, name: str, text: str) -> None:
@@ -294,15 +341,17 @@ def test_recorded_texts_are_no_commands(runner: Runner) -> None:
 
 
 def test_scripts_have_no_expressions() -> None:
-    """Whatever an input holds, it is not part of a script; every variable of a script comes from an input or a step."""
+    """Whatever an input holds, it is not part of a script; its variables are inputs, outputs of steps, or the token."""
     scripts = [step for step in STEPS if "run" in step]
 
     assert len(scripts) >= 4
     for step in scripts:
         assert "${{" not in step["run"]
         assert step["shell"] == "bash"
+        assert ("GITHUB_TOKEN" in step["env"]) is (step["id"] == "report")
         for value in step["env"].values():
-            assert re.fullmatch(r"\$\{\{ (inputs\.[\w-]+|steps\.\w+\.outputs\.\w+) \}\}(/[\w.]+)?", value)
+            expression = r"\$\{\{ (inputs\.[\w-]+|steps\.\w+\.outputs\.\w+|github\.token) \}\}(/[\w.]+)?"
+            assert re.fullmatch(expression, value)
             for name in re.findall(r"inputs\.([\w-]+)", value):
                 assert name in ACTION["inputs"]
 
@@ -319,7 +368,7 @@ def test_the_page_has_all_inputs() -> None:
 
     assert table == list(ACTION["inputs"])
     assert whole["permissions"] == {}
-    assert job["permissions"] == {"contents": "read"}
+    assert job["permissions"] == {"contents": "read", "pull-requests": "write"}
     assert all(re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", use) for use in uses[:-1])
     assert uses[-1] == step[0]["uses"] == "OWNER/toolgrade@COMMIT"
     assert {*job["steps"][-1]["with"], *step[0]["with"]} <= ACTION["inputs"].keys()

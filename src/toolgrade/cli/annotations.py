@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import click
 
@@ -16,10 +19,13 @@ from toolgrade._internal.text import plural, printable
 from toolgrade.cases import ConversationalTestCase
 from toolgrade.cli.io import exit_on_error
 from toolgrade.dataset import read_bytes, read_documents
+from toolgrade.formats.document_kind import has_calls
 from toolgrade.report import CaseResult, Report
 from toolgrade.report.redaction import redact
 from toolgrade.report.text.first_problem import first_problem
 from toolgrade.report.text.phrases import WORD_TEXTS, is_bad
+
+Kind: TypeAlias = Literal["error", "warning", "notice"]
 
 _LIMIT = 10
 """Cases annotated: GitHub shows 10 in each step."""
@@ -45,10 +51,10 @@ def print_annotations(report: Report, sources: Sequence[str]) -> None:
     for case in bad[:_LIMIT]:
         click.echo(_annotation(case, _line_of(case, places)))
     if not bad and not report.passed:
-        click.echo(f"::error title=toolgrade::{_escaped(printable(report.verdict.sentence))}")
+        click.echo(workflow_command("error", printable(report.verdict.sentence)))
     if len(bad) > _LIMIT:
         rest = plural(len(bad) - _LIMIT, "more case")
-        click.echo(f"::notice title=toolgrade::{rest} did not pass; the report has them.")
+        click.echo(workflow_command("notice", f"{rest} did not pass; the report has them."))
 
 
 def _annotation(case: CaseResult, place: _FileLine | None) -> str:
@@ -58,9 +64,16 @@ def _annotation(case: CaseResult, place: _FileLine | None) -> str:
     lines += [f"{printable(result.metric)}: {printable(first_problem(result))}" for result in bad]
     message = "\n".join(lines)
     file, line = place or (None, None)
-    properties = drop_none({"title": f"toolgrade: {printable(case.label)}", "file": file, "line": line})
+    # Colons are escaped in a title, so the `::` of a test's id cannot begin a command, and stays readable.
+    label = "::".join(map(printable, case.label.split("::")))
+    return workflow_command("error", message, title=f"toolgrade: {label}", file=file, line=line)
+
+
+def workflow_command(kind: Kind, message: str, *, title: str = "toolgrade", **place: str | int | None) -> str:
+    """Return the line that GitHub Actions shows as an annotation; a place is a file, and a line of it."""
+    properties = drop_none({"title": title, **place})
     texts = ",".join(f"{key}={_escaped(str(value), ':,')}" for key, value in properties.items())
-    return f"::error {texts}::{_escaped(message)}"
+    return f"::{kind} {texts}::{_escaped(message)}"
 
 
 def _escaped(text: str, more: str = "") -> str:
@@ -73,13 +86,15 @@ def _lines_in(file: str) -> dict[str, _FileLine]:
     path, text = _from_workspace(file), ""
     places: dict[str, _FileLine] = {}
     for document in read_documents(file, allow_nan=True):
-        if not isinstance(document.value, Mapping):
-            continue
         if document.line is None and not text:
             text = read_bytes(file).decode("utf-8", "replace")
-        line = document.line or _line_of_item(text, document.value)
-        names = [document.value.get(key) for key in _NAMING_KEYS]
-        for name in (*names, _first_text(document.value), document.place, f"{file} {document.place}"):
+        value: Mapping[str, Any] = document.value if isinstance(document.value, Mapping) else {}
+        line = document.line or _line_of_item(text, value)
+        names = [*(value.get(key) for key in _NAMING_KEYS), _first_text(value)]
+        # A case without a name is called after its place among the runs, which says nothing about a file of goldens.
+        if document.problems or has_calls(document.value):
+            names += [document.place, f"{file} {document.place}"]
+        for name in names:
             if isinstance(name, (str, int)):
                 places.setdefault(str(name), _FileLine(path, line))
     return places
@@ -96,7 +111,8 @@ def _line_of_item(text: str, value: Mapping[str, Any]) -> int | None:
     """Return the line of an item of an array by the first of its names that occurs in the text of the file."""
     for key in _NAMING_KEYS:
         if isinstance(value.get(key), (str, int)):
-            match = re.search(rf'"{key}"\s*:\s*{re.escape(json_text(value[key]))}', text)
+            spellings = "|".join(map(re.escape, (json_text(value[key]), json.dumps(value[key]))))  # é and \u00e9
+            match = re.search(rf'"{key}"\s*:\s*(?:{spellings})', text)
             if match is not None:
                 return text.count("\n", 0, match.start()) + 1
     return None
@@ -116,15 +132,22 @@ def _line_of(case: CaseResult, places: Mapping[str, _FileLine]) -> _FileLine | N
 
 
 def _line_of_test(name: str) -> _FileLine | None:
-    """Return the place of a test of pytest by its id; `None` if it is not one."""
+    """Return the place of a test of pytest by its id, such as `evals/test_agent.py::TestPay::test_refund[usd]`."""
     file, _, test = name.partition("::")
-    if not test or not Path(file).is_file():
+    # An id begins at the folder of pytest's settings, which can be above the working directory.
+    folders = (Path(*[".."] * steps) for steps in range(len(Path.cwd().parts)))
+    path = next((folder / file for folder in folders if test and (folder / file).is_file()), None)
+    if path is None:
         return None
-    function = re.split(r"\W", test.rpartition("::")[2])[0]
-    lines = Path(file).read_text(encoding="utf-8", errors="replace").splitlines()
-    pattern = re.compile(rf"\s*(async\s+)?def\s+{re.escape(function)}\b")
-    line = next((number for number, text in enumerate(lines, 1) if pattern.match(text)), None)
-    return _FileLine(_from_workspace(file), line)
+    line = None
+    with suppress(SyntaxError, ValueError):  # a text with a doctest, for example
+        scope: ast.AST = ast.parse(path.read_bytes())
+        for part in test.partition("[")[0].split("::"):
+            for node in ast.walk(scope):  # the outermost definition comes first
+                if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == part:
+                    scope, line = node, node.lineno
+                    break
+    return _FileLine(_from_workspace(str(path)), line)
 
 
 def _from_workspace(file: str) -> str:
