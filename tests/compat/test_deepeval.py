@@ -19,7 +19,7 @@ import toolgrade
 from judging import RuleJudge
 from toolgrade import MetricAssertionError, MissingFieldError, NotMeasuredError
 from toolgrade.compat.deepeval import assert_test, evaluate, from_deepeval
-from toolgrade.compat.deepeval.dataset import EvaluationDataset, Golden
+from toolgrade.compat.deepeval.dataset import ConversationalGolden, EvaluationDataset, Golden
 from toolgrade.compat.deepeval.evaluate import DisplayConfig, ErrorConfig
 from toolgrade.compat.deepeval.metrics import (
     BaseMetric,
@@ -272,6 +272,8 @@ def test_a_metric_that_sets_no_score_has_none() -> None:
         ("simulator", "ConversationSimulator"),
         ("synthesizer", "Synthesizer"),
         ("evaluate", "compare"),
+        ("dataset", "Persona"),
+        *(("scorer", "Scorer"), ("optimizer", "PromptOptimizer"), ("benchmarks", "MMLU"), ("classifiers", "Label")),
     ],
 )
 def test_names_of_other_things(module: str, name: str) -> None:
@@ -391,6 +393,17 @@ def test_forms_of_a_file(tmp_path: Path) -> None:
         ("Hi, you", ["a", "b"]),
         ("Hi", ["a", "b"]),
     ]
+
+
+@pytest.mark.parametrize("kind", ["json", "jsonl", "csv"])
+def test_files_keep_every_character(tmp_path: Path, kind: str) -> None:
+    """What Unicode calls the end of a line ends none, and a text keeps how its own lines end; a persona is kept."""
+    goldens: list[Any] = [Golden(input=text, comments="c") for text in ("a\u2028b", "a\x85b\x0b", 'a\r\n"b"\n')]
+    goldens.append(ConversationalGolden(scenario="refund", persona={"name": "Ann"}))
+    dataset = EvaluationDataset()
+    read = dataset.add_goldens_from_csv_file if kind == "csv" else dataset.add_goldens_from_json_file
+    read(EvaluationDataset(goldens).save_as(kind, str(tmp_path)))
+    assert dataset.goldens == goldens
 
 
 # What must not pass

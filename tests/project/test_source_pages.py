@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from judging import RuleJudge, needs_openai, served
-from toolgrade import Evaluator, ToolCallParams
+from toolgrade import ToolCallParams
 from toolgrade.compat.deepeval.metrics import MultimodalToolCorrectnessMetric, ToolCorrectnessMetric, ToolUseMetric
+from toolgrade.compat.evalsharp import Evaluator
 from toolgrade.compat.gllm_evals import DeepEvalToolCorrectnessMetric, ToolCallParser, TrajectoryParser
 from toolgrade.errors import NotMeasuredError
 from toolgrade.testing import FakeOpenAI
@@ -35,40 +36,42 @@ metric = ToolCorrectnessMetric()
 """
 
 PAGE_001 = """
-from dataclasses import dataclass
-from toolgrade import Evaluator, LLMTestCase, ToolCall, ToolCallParams
+import asyncio
+from types import SimpleNamespace as TType
+from toolgrade.compat.evalsharp import Evaluator, EvaluatorTestData, ToolCall, ToolCallParamsEnum
+from toolgrade.compat.evalsharp import ToolCorrectnessMetricConfiguration
 
-@dataclass
-class Case:
-    user_input: str
-    llm_output: str
-    tools_called: list
-    expected_tools: list
+class ChatClient:
+    GetInstance = classmethod(lambda cls: cls())
+    async def get_response(self, messages):
+        raise AssertionError("nothing is to be judged")
 
 # 1) Prepare your data
 cases = [
-    Case(
-        user_input="Look up product 101 and add it to my cart.",
-        llm_output='{"tool": "product_lookup"} -> {"tool": "add_to_cart"}',
-        tools_called=[
-            ToolCall(name="product_lookup", input_parameters={"product_id": 101}),
-            ToolCall(name="add_to_cart", input_parameters={"product_id": 101, "quantity": 1}),
+    TType(
+        UserInput="Look up product 101 and add it to my cart.",
+        LLMOutput='{"tool": "product_lookup"} -> {"tool": "add_to_cart"}',
+        ToolsCalled=[
+            ToolCall(Name="product_lookup", InputParameters={"product_id": 101}),
+            ToolCall(Name="add_to_cart", InputParameters={"product_id": 101, "quantity": 1}),
         ],
-        expected_tools=[
-            ToolCall(name="product_lookup", input_parameters={"product_id": 101}),
-            ToolCall(name="add_to_cart", input_parameters={"product_id": 101, "quantity": 1}),
+        ExpectedTools=[
+            ToolCall(Name="product_lookup", InputParameters={"product_id": 101}),
+            ToolCall(Name="add_to_cart", InputParameters={"product_id": 101, "quantity": 1}),
         ],
     )
 ]
 
-# 2) Create evaluator, mapping your case to a test case
-evaluator = Evaluator.from_data(
-    cases, lambda c: LLMTestCase(tools_called=c.tools_called, expected_tools=c.expected_tools)
+# 2) Create evaluator, mapping your case to EvaluatorTestData
+evaluator = Evaluator.FromData(
+    ChatClient.GetInstance(),
+    cases,
+    lambda c: EvaluatorTestData(ToolsCalled=c.ToolsCalled, ExpectedTools=c.ExpectedTools),
 )
 
 # 3) Add metric and run
-evaluator.add_tool_correctness(
-    should_consider_ordering=True, evaluation_params=[ToolCallParams.INPUT_PARAMETERS, ToolCallParams.TOOL]
+evaluator.AddToolCorrectness(
+    shouldConsiderOrdering=True, evaluationParams=[ToolCallParamsEnum.INPUT_PARAMETERS, ToolCallParamsEnum.TOOL]
 )
 """
 
@@ -173,7 +176,8 @@ metric = ToolCorrectnessMetric()
 
 @observe(metrics=[metric])
 def inner_component():
-    test_case = LLMTestCase(input="...", tools_called=[ToolCall(name="...")], expected_tools=[ToolCall(name="...")])
+    # Set test case at runtime
+    test_case = LLMTestCase(input="...", actual_output="...")
     update_current_span(test_case=test_case)
     return
 
@@ -232,10 +236,14 @@ def test_page_000_end_to_end(tmp_path: Path) -> None:
 
 
 def test_page_000_components(tmp_path: Path) -> None:
-    """`@observe(metrics=[...])`, `update_current_span` and `evaluate(observed_callback=...)`."""
-    report = run(COMPONENTS, tmp_path)["report"]
+    """The page's case has no tools, so its component fails, and the program runs; with tools it passes."""
+    [without] = run(COMPONENTS, tmp_path)["report"].test_results
+    tools = 'actual_output="...", tools_called=[ToolCall(name="a")], expected_tools=[ToolCall(name="a")]'
+    [result] = run(COMPONENTS.replace('actual_output="..."', tools), tmp_path)["report"].test_results
 
-    assert {summary.metric: summary.mean for summary in report.summaries} == {"inner_component: tool_correctness": 1}
+    assert (without.name, without.success, without.metrics_data[0].score) == ("inner_component", False, None)
+    assert "needs expected_tools" in without.metrics_data[0].error
+    assert (result.success, result.metrics_data[0].score) == (True, 1)
 
 
 def test_page_000_options() -> None:
@@ -292,40 +300,29 @@ def test_the_example_of_an_ordering(
 # 001: the fluent form
 
 
-def test_page_001_runs(tmp_path: Path) -> None:
-    """`evaluator.run()`."""
-    report = run(PAGE_001 + "result = evaluator.run()\n", tmp_path)["result"]
+@pytest.mark.parametrize("run_line", ["evaluator.run()", "asyncio.run(evaluator.RunAsync())"])
+def test_page_001_runs(tmp_path: Path, run_line: str) -> None:
+    """C#'s names, as keywords and of methods; the chat client is not asked."""
+    report = run(f"{PAGE_001}result = {run_line}\n", tmp_path)["result"]
 
     assert report.passed
     assert report.metrics == ("tool_correctness(ordered, input_parameters)",)
     assert report.summaries[0].mean == 1
 
 
-def test_page_001_runs_asynchronously(tmp_path: Path) -> None:
-    """`await evaluator.run_async()`."""
-    report = run(PAGE_001 + "import asyncio\nresult = asyncio.run(evaluator.run_async())\n", tmp_path)["result"]
-
-    assert report.passed
-
-
 def test_page_001_options() -> None:
     """The page's methods take its options, in its order and with its defaults."""
-    first = defaults(Evaluator.add_tool_correctness)
+    first = {"should_consider_ordering": False, "threshold": 0.5, "evaluation_params": None}
     exact = defaults(Evaluator.add_tool_correctness_exact_match)
 
-    assert list(first.items())[:3] == [
-        ("should_consider_ordering", False),
-        ("threshold", 0.5),
-        ("evaluation_params", None),
-    ]
-    assert {"should_exact_match": False, "include_reason": True, "strict_mode": False}.items() <= first.items()
-    assert list(exact.items()) == [("threshold", 0.5), ("evaluation_params", None)]
+    assert list(defaults(Evaluator.add_tool_correctness).items())[:3] == list(first.items())
+    assert list(exact.items()) == list(first.items())[1:]
 
 
-def test_page_001_takes_a_configured_metric(tmp_path: Path) -> None:
-    """The page's third method takes a configuration: here that is the metric itself."""
-    add = "result = evaluator.add(ToolCorrectnessMetric(should_exact_match=True)).run()\n"
-    report = run(f"{PAGE_001}\nfrom toolgrade import ToolCorrectnessMetric\n{add}", tmp_path)["result"]
+def test_page_001_takes_a_configuration(tmp_path: Path) -> None:
+    """The page's third method."""
+    config = "ToolCorrectnessMetricConfiguration(ShouldExactMatch=True, ShouldConsiderOrdering=True)"
+    report = run(f"{PAGE_001}result = evaluator.AddToolCorrectness({config}).run()\n", tmp_path)["result"]
 
     assert report.metrics[1] == "tool_correctness(exact)"
 

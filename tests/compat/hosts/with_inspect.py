@@ -423,7 +423,7 @@ def test_the_example_is_scored(tmp_path: Path) -> None:
 def test_the_task_of_the_page_is_scored() -> None:
     """With the tool that the page leaves to its reader."""
     names: dict[str, Any] = {"add": add}
-    asyncio.run(run_page(ROOT / "docs" / "runners.md", names, "inspect_ai"))
+    asyncio.run(run_page(ROOT / "docs" / "extend.md", names, "inspect_ai"))
     replies = [ModelOutput.for_tool_call("mockllm", "add", {"a": 1, "b": 2}), ModelOutput.from_content("mockllm", "3")]
     for reply in replies:
         reply.usage = ModelUsage()  # else Inspect counts tokens, by a file from the network

@@ -105,7 +105,7 @@ def test_the_experiment_of_the_page_is_scored(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Langfuse, "run_experiment", lambda *args, **options: results.append(method(*args, **options)))
     Langfuse(public_key="pk", secret_key="sk", tracing_enabled=False, tracer_provider=TracerProvider())
     names: dict[str, Any] = {"ToolCorrectnessMetric": ToolCorrectnessMetric, "agent": lambda **_: CALLED}
-    asyncio.run(run_page(ROOT / "docs" / "runners.md", names, "from langfuse"))
+    asyncio.run(run_page(ROOT / "docs" / "extend.md", names, "from langfuse"))
 
     (item,) = results[0].item_results
     assert [evaluation.value for evaluation in item.evaluations] == [1]

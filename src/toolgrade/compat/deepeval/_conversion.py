@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from toolgrade import calls as core_calls
 from toolgrade import cases as core
+from toolgrade import dataset as core_dataset
 from toolgrade._internal.lazy_imports import import_extra
 from toolgrade._internal.model import Model, drop_none, set_fields
-from toolgrade.compat.deepeval._goldens import Golden
+from toolgrade.compat.deepeval._goldens import ConversationalGolden, Golden
 from toolgrade.compat.deepeval.test_case import (
     ConversationalTestCase,
     LLMTestCase,
@@ -26,6 +27,7 @@ _ORIGINAL: Final = "toolgrade.case"
 
 _CALL_FIELDS = ("name", "description", "reasoning", "input_parameters", "output")
 _TEXTS = ("input", "actual_output", "expected_output")
+_GOLDENS: dict[str, type[Model]] = {"Golden": Golden, "ConversationalGolden": ConversationalGolden}
 
 
 def is_of_deepeval(value: object) -> bool:
@@ -69,7 +71,7 @@ def from_case(value: Any) -> Any:  # noqa: ANN401 - of deepeval
     if not hasattr(value, "tools_called") and not hasattr(value, "turns"):
         return _call_of(value)
     kind: type[Model] = ConversationalTestCase if hasattr(value, "turns") else LLMTestCase
-    kind = Golden if type(value).__name__ == "Golden" else kind
+    kind = _GOLDENS.get(type(value).__name__, kind)
     fields = _fields_of(value)
     original = (fields.get("metadata") or {}).get(_ORIGINAL)
     if isinstance(original, dict):
@@ -84,6 +86,22 @@ def from_case(value: Any) -> Any:  # noqa: ANN401 - of deepeval
     if "turns" in fields:
         fields["turns"] = [Turn(**_fields_of(turn)) for turn in fields["turns"]]
     return kind(**fields)
+
+
+def as_golden(golden: Any) -> core_dataset.Golden:  # noqa: ANN401 - a golden of any kind
+    """Return a golden of one question as toolgrade's own: of toolgrade, of this package or of DeepEval.
+
+    Raises:
+        ConfigurationError: It is not one.
+    """
+    golden = from_case(golden) if is_of_deepeval(golden) else golden
+    if not isinstance(golden, core_dataset.Golden):
+        raise ConfigurationError(f"a golden must be a Golden with an input, got {type(golden).__name__}")
+    names = core_dataset.Golden.model_fields.keys() - {"context", "retrieval_context", "comments"}
+    fields = {name: value for name, value in set_fields(golden).items() if name in names}
+    if isinstance(golden, Golden) and golden.id is None and golden.name is not None:
+        fields["id"] = golden.name
+    return core_dataset.Golden(**fields)
 
 
 def _theirs(name: str) -> Any:  # noqa: ANN401 - a class of deepeval, which may be missing

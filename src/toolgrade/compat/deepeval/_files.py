@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from toolgrade._internal.model import Model, drop_none
 from toolgrade.errors import ConfigurationError, DataFileError, InvalidDataError
 
 _LISTS = ("context", "retrieval_context")
-_OF_JSON = ("tools_called", "expected_tools", "turns", "additional_metadata", "custom_column_key_values")
+_OF_JSON = ("tools_called", "expected_tools", "turns", "persona", "additional_metadata", "custom_column_key_values")
 _KEYS = (
     *("input", "actual_output", "expected_output", *_LISTS, *_OF_JSON, "comments", "name", "source_file", "scenario"),
     *("expected_outcome", "user_description", "token_cost", "input_token_count", "output_token_count"),
@@ -39,11 +40,12 @@ def read_file(
         OSError: The file cannot be read.
     """
     ends = ("key_name", "col_name", "col_delimiter")
-    for name in names.keys() - {"encoding_type", *(f"{key}_{end}" for key in (*_KEYS, "persona") for end in ends)}:
+    for name in names.keys() - {"encoding_type", *(f"{key}_{end}" for key in _KEYS for end in ends)}:
         raise ConfigurationError(f"unknown name {name!r}; it must be such as 'input_key_name' or 'input_col_name'")
     keys = {key: names.get(f"{key}_key_name") or names.get(f"{key}_col_name") or key for key in _KEYS}
     keys |= dict(zip(("input", "actual_output", "expected_output"), columns, strict=False))
-    text = Path(path).read_text(encoding=names.get("encoding_type", "utf-8"))
+    with Path(path).open(encoding=names.get("encoding_type", "utf-8"), newline="") as file:  # a cell keeps its "\r\n"
+        text = file.read()
     made: list[Model] = []
     place = path
     try:
@@ -54,7 +56,7 @@ def read_file(
                 if isinstance(fields.get(key), str):
                     fields[key] = fields[key].split(names.get(f"{key}_col_delimiter", "|"))
             made.append((conversation if fields.get(mark) else single)(**fields))
-    except (InvalidDataError, ValueError, AttributeError) as error:
+    except (InvalidDataError, ValueError, AttributeError, csv.Error) as error:
         raise DataFileError.of(f"{place}: cannot be read: {error}") from None
     return made
 
@@ -64,7 +66,7 @@ def _values(text: str) -> Iterator[tuple[int, Any]]:
     if text.lstrip().startswith("["):
         yield from enumerate(json.loads(text), start=1)
         return
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):  # splitlines would split a text at U+2028, too
         if line.strip():
             try:
                 yield number, json.loads(line)
@@ -75,7 +77,7 @@ def _values(text: str) -> Iterator[tuple[int, Any]]:
 def _rows(text: str, keys: Mapping[str, str]) -> Iterator[tuple[int, Any]]:
     """Yield the rows of a CSV file without their empty cells, with their numbers."""
     of_json = [keys[key] for key in _OF_JSON]
-    for number, row in enumerate(csv.DictReader(text.splitlines(keepends=True)), start=2):
+    for number, row in enumerate(csv.DictReader(io.StringIO(text, newline="")), start=2):
         yield number, {name: json.loads(cell) if name in of_json else cell for name, cell in row.items() if cell}
 
 

@@ -7,9 +7,7 @@ from typing import Any
 from pydantic import model_validator
 
 from toolgrade import dataset as core
-from toolgrade._internal.model import set_fields
 from toolgrade.compat.deepeval.test_case import Calls, Changeable, Turn
-from toolgrade.errors import ConfigurationError
 
 
 class Golden(core.Golden, Changeable):
@@ -55,18 +53,3 @@ class ConversationalGolden(Changeable):
             if name in fields:
                 fields["metadata"] = fields.pop(name)
         return fields
-
-
-def as_golden(golden: Any) -> core.Golden:  # noqa: ANN401 - a golden of any kind
-    """Return a golden of one question as toolgrade's own.
-
-    Raises:
-        ConfigurationError: It is not one.
-    """
-    if not isinstance(golden, core.Golden):
-        raise ConfigurationError(f"a golden must be a Golden with an input, got {type(golden).__name__}")
-    names = core.Golden.model_fields.keys() - {"context", "retrieval_context", "comments"}
-    fields = {name: value for name, value in set_fields(golden).items() if name in names}
-    if isinstance(golden, Golden) and golden.id is None and golden.name is not None:
-        fields["id"] = golden.name
-    return core.Golden(**fields)

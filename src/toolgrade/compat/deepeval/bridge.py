@@ -38,7 +38,8 @@ def from_deepeval(value: Any) -> Any:  # noqa: ANN401 - by what it is given
         ...     def measure(self, test_case):
         ...         self.score = float(len(test_case.actual_output) < 20)
         ...         return self.score
-        >>> print(evaluate([LLMTestCase(input="Paris?", actual_output="Sunny.")], [from_deepeval(Short())]))
+        >>> report = evaluate([LLMTestCase(input="Paris?", actual_output="Sunny.")], [from_deepeval(Short())])
+        >>> print(report.summaries[0])
         Short: mean 1 over 1 case; 1 passed, 0 failed (at 1), 0 skipped, 0 errored
     """
     if hasattr(value, "measure"):

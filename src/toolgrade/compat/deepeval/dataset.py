@@ -13,8 +13,9 @@ from typing import Any
 from toolgrade._internal.options import require
 from toolgrade.capture.observation.spans import ObserveRecorder
 from toolgrade.compat.deepeval import _absent
+from toolgrade.compat.deepeval._conversion import as_golden
 from toolgrade.compat.deepeval._files import read_file, write_file
-from toolgrade.compat.deepeval._goldens import ConversationalGolden, Golden, as_golden
+from toolgrade.compat.deepeval._goldens import ConversationalGolden, Golden
 from toolgrade.compat.deepeval._traces import RecordedApp
 from toolgrade.compat.deepeval.evaluate import (
     AsyncConfig,
@@ -281,3 +282,8 @@ def _is_loop_running() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+__getattr__: Callable[[str], Any] = _absent.getter(
+    __name__, "BackgroundNoiseSettings Expectations InterruptionBehavior Persona"
+)

@@ -7,4 +7,8 @@ from typing import Any
 
 from toolgrade.compat.deepeval import _absent
 
-__getattr__: Callable[[str], Any] = _absent.getter(__name__, "Prompt PromptMessage")
+__getattr__: Callable[[str], Any] = _absent.getter(
+    __name__,
+    "ModelProvider ModelSettings OutputType Prompt PromptInterpolationType PromptMessage ReasoningEffort Tool "
+    "Verbosity",
+)

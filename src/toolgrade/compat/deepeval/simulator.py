@@ -7,4 +7,6 @@ from typing import Any
 
 from toolgrade.compat.deepeval import _absent
 
-__getattr__: Callable[[str], Any] = _absent.getter(__name__, "ConversationSimulator")
+__getattr__: Callable[[str], Any] = _absent.getter(
+    __name__, "ConversationSimulator SimulationNode SimulationTemplate default_simulation_node"
+)

@@ -7,4 +7,4 @@ from typing import Any
 
 from toolgrade.compat.deepeval import _absent
 
-__getattr__: Callable[[str], Any] = _absent.getter(__name__, "Evolution Synthesizer")
+__getattr__: Callable[[str], Any] = _absent.getter(__name__, "Evolution PromptEvolution Synthesizer")

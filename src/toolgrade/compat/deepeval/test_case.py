@@ -303,5 +303,5 @@ def _parts(text: str) -> list[str | core.MLLMImage]:
 __getattr__: Callable[[str], Any] = _absent.getter(
     __name__,
     "ArenaTestCase Audio AudioChunk Contestant Expectations MCPPromptCall MCPResourceCall MCPServer MCPToolCall "
-    "RetrievedContextData",
+    "RetrievedContextData get_available_mcp_tool_names normalize_mcp_servers",
 )

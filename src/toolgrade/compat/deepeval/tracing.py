@@ -77,7 +77,7 @@ def observe(
 
 _ABOUT = (
     *("model", "provider", "cost_per_input_token", "cost_per_output_token", "embedder", "top_k", "chunk_size"),
-    *("description", "available_tools", "agent_handoffs", "_drop_if_root", "_internal"),
+    *("description", "available_tools", "agent_handoffs", "handoff_agents", "_drop_if_root", "_internal"),
 )
 
 

@@ -18,8 +18,7 @@ from toolgrade._internal.options import require
 from toolgrade._internal.text import plural, unique_labels
 from toolgrade.cases import AnyCase, ConversationalTestCase, MLLMTestCase
 from toolgrade.compat.deepeval import _absent
-from toolgrade.compat.deepeval._conversion import own_case_of
-from toolgrade.compat.deepeval._goldens import as_golden
+from toolgrade.compat.deepeval._conversion import as_golden, own_case_of
 from toolgrade.compat.deepeval._traces import forget_runs, traced_app
 from toolgrade.compat.deepeval.evaluate.configs import AsyncConfig, CacheConfig, DisplayConfig, ErrorConfig
 from toolgrade.compat.deepeval.metrics import as_metric, suite_name

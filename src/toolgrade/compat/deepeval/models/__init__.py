@@ -14,22 +14,24 @@ class DeepEvalBaseLLM:
     """Base of a model that judges: `generate` or `a_generate` returns text, or an object of the `schema` it is given.
 
     Example:
-        >>> from toolgrade.compat.deepeval.metrics import ToolCorrectnessMetric
+        >>> from toolgrade.compat.deepeval.metrics import ArgumentCorrectnessMetric
         >>> from toolgrade.compat.deepeval.models import DeepEvalBaseLLM
+        >>> from toolgrade.compat.deepeval.test_case import LLMTestCase, ToolCall
         >>> class MyModel(DeepEvalBaseLLM):
         ...     def load_model(self):
         ...         return self
         ...
         ...     def generate(self, prompt):
-        ...         return '{"evidence": [], "reasoning": "It fits.", "verdict": "yes", "missing": []}'
+        ...         return '{"evidence": [], "reasoning": "It fits.", "verdict": "yes"}'
         ...
         ...     async def a_generate(self, prompt):
         ...         return self.generate(prompt)
         ...
         ...     def get_model_name(self):
         ...         return "my-model"
-        >>> ToolCorrectnessMetric(available_tools=[{"name": "get_weather"}], model=MyModel()).evaluation_model
-        'my-model'
+        >>> called = ToolCall(name="get_weather", input_parameters={"city": "Paris"})
+        >>> ArgumentCorrectnessMetric(model=MyModel()).measure(LLMTestCase(input="Paris?", tools_called=[called]))
+        1.0
     """
 
     def __init__(self, model: str | None = None, *_: Any, **__: Any) -> None:  # noqa: ANN401 - as DeepEval's
@@ -56,6 +58,9 @@ class DeepEvalBaseLLM:
 
 __getattr__: Callable[[str], Any] = _absent.getter(
     __name__,
-    "AmazonBedrockModel AnthropicModel AzureOpenAIModel DeepEvalBaseEmbeddingModel DeepSeekModel GPTModel GeminiModel "
-    "GrokModel KimiModel LiteLLMModel LocalModel OllamaModel OpenAIModel OpenRouterModel PortkeyModel",
+    "AmazonBedrockModel AnthropicModel AssemblyAISTTModel AzureOpenAIEmbeddingModel AzureOpenAIModel CartesiaSTTModel "
+    "CartesiaTTSModel DeepEvalBaseEmbeddingModel DeepEvalBaseModel DeepEvalBaseSTT DeepEvalBaseSystemOneModel "
+    "DeepEvalBaseTTS DeepSeekModel DeepgramSTTModel DeepgramTTSModel ElevenLabsSTTModel ElevenLabsTTSModel GPTModel "
+    "GeminiModel GrokModel KimiModel LiteLLMModel LocalEmbeddingModel LocalModel OllamaEmbeddingModel OllamaModel "
+    "OpenAIEmbeddingModel OpenAIModel OpenAISTTModel OpenAITTSModel OpenRouterModel PortkeyModel TypeSafeModel",
 )
