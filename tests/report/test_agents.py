@@ -208,7 +208,7 @@ def test_the_text_has_lines_for_each_agent() -> None:
     assert lines == [
         "Failed: 1 of 4 cases failed.",
         "By agent: a passed 2 of 2 cases, b passed 1 of 2 cases.",
-        "Most often wrong: 'pay' in 1 of 4 cases (1 missing).",
+        "Most often wrong: 'pay' in 1 of 1 failed case (1 missing).",
         f"a: {name}: mean 1 over 2 cases; 2 passed, 0 failed (at 1), 0 skipped, 0 errored",
         f"b: {name}: mean 0.75 over 2 cases; 1 passed, 1 failed (at 1), 0 skipped, 0 errored",
         f"b against a: {name}: -0.25 over 2 cases; 1 worse, 0 better, p 1",

@@ -70,7 +70,7 @@ def test_breakdown_merges_findings_of_metrics() -> None:
         ("b", 1, (0,), (0, 1, 0)),
         ("c", 0, (0,), (1, 0, 0)),
     ]
-    assert problem_rows(twice)[0] == ("a", 1, "1 wrong arguments")
+    assert problem_rows(twice)[0] == ("a", 1, "1 with wrong arguments")
     (line,) = arguments.lines
     assert (line.tool, line.argument, line.expected, line.called) == ("a", "n", Side("", "2", ""), Side("", "1", ""))
 

@@ -77,7 +77,7 @@ def test_sentences_of_one_evaluation() -> None:
             "case 'c6'; give the calls, or [] for none), 1 agent broke (c7: TimeoutError: no answer); 67 % (30 % to "
             "90 %) of those measured passed."
         ),
-        "Most often wrong: 'book' in 2 of 8 cases (2 wrong arguments), there mostly 'seats'.",
+        "Most often wrong: 'book' in 2 of 2 failed cases (2 with wrong arguments), there mostly 'seats'.",
     ]
     assert headline(report("pp")) == ["Passed: 2 cases passed."]
     assert headline(replace(report("pppf"), gate=Gate(pass_rate=0.5)))[0] == (

@@ -528,7 +528,7 @@ class Report:
         >>> report = evaluate([paris, rome], [ToolCorrectnessMetric()])
         >>> print(report)
         Failed: 1 of 2 cases failed.
-        Most often wrong: 'get_weather' in 1 of 2 cases (1 missing).
+        Most often wrong: 'get_weather' in 1 of 1 failed case (1 missing).
         tool_correctness: mean 0.5 over 2 cases; 1 passed, 1 failed (at 0.5), 0 skipped, 0 errored
         >>> [case.name for case, result in report.results() if not result.passed]
         ['rome']

@@ -102,7 +102,7 @@ def print_report(
         ... # doctest: +ELLIPSIS
         Weather agent: 1 case
          Failed: 1 of 1 case failed.
-         Most often wrong: 'get_weather' in 1 of 1 case (1 missing).
+         Most often wrong: 'get_weather' in 1 of 1 failed case (1 missing).
          date ...
         <BLANKLINE>
          FAILED: 0 passed, 1 failed, 0 not measured, 0 agent errors

@@ -159,13 +159,14 @@ def _rank_of_call(finding: Finding) -> int:
 
 
 def problem_rows(report: Report) -> list[tuple[str, int, str]]:
-    """Return each tool with findings, its number of cases, and its findings: `30 missing, 3 wrong arguments`."""
+    """Return each tool with findings, its number of cases, and its findings: `30 missing, 3 with wrong arguments`."""
     table, *_ = breakdowns(report)
     rows: list[tuple[str, int, str]] = []
     for line in table.lines:
         if line.cases:
-            amounts = zip(line.amounts, table.columns, strict=True)
-            problems = ", ".join(f"{amount:,} {column}" for amount, column in amounts if amount)
+            amounts = [pair for pair in zip(line.amounts, table.columns, strict=True) if pair[0]]
+            texts = (f"{amount:,} {'with ' * column.startswith('wrong')}{column}" for amount, column in amounts)
+            problems = ", ".join(texts)
             rows.append((line.tool, len(line.cases), problems))
     return rows
 

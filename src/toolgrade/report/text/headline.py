@@ -2,13 +2,15 @@
 
 Failed: 43 of 300 cases failed, 3 could not be measured; 86 % of those measured passed (81 % to 89 %).
 Compared with release 7 (2026-11-21), 12 of 297 cases became worse and 5 better, which may be chance (p = 0.14).
-Most often wrong: 'book_flight' in 31 of 300 cases (28 wrong arguments, 3 missing), there mostly 'seats'.
+Most often wrong: 'book_flight' in 31 of 43 failed cases (28 with wrong arguments), there mostly 'seats'.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -88,15 +90,19 @@ def _agents_sentence(report: Report) -> str:
 
 
 def _place(report: Report) -> str:
-    """Return the tool that goes wrong in most cases, how, and the argument in most of them; empty without findings."""
-    rows = problem_rows(report)
-    if not rows or report.totals:
+    """Return the tool that goes wrong in most failed cases, how, and with which argument; empty without a finding."""
+    failed = replace(report, cases=tuple(case for case in report.cases if case.outcome == "failed"))
+    rows = problem_rows(failed)
+    if not rows:
         return ""
-    tool, cases, problems = rows[0]
-    _, arguments, _ = breakdowns(report)
+    # Of equally frequent tools, one that is merely called in addition comes last.
+    tool, cases, problems = min(rows, key=lambda row: (-row[1], re.fullmatch(r"[\d,]+ unexpected", row[2]) is not None))
+    _, arguments, _ = breakdowns(failed)
     names = [line.argument for line in arguments.lines if line.tool == tool and 2 * len(line.cases) >= cases]
     argument = f", there mostly {names[0]!r}" if names else ""
-    return f"Most often wrong: {tool!r} in {cases:,} of {plural(report.case_count, 'case')} ({problems}){argument}."
+    return (
+        f"Most often wrong: {tool!r} in {cases:,} of {plural(len(failed.cases), 'failed case')} ({problems}){argument}."
+    )
 
 
 def title_with_date(about: Mapping[str, Any], default: str = "the earlier results") -> str:
