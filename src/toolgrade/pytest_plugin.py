@@ -30,6 +30,8 @@ _FIXTURES = {"toolgrade", "toolgrade_golden"}
 _PROPERTY = "toolgrade."
 _TAPE = pytest.StashKey["ReplayedTest"]()
 _NOTES = pytest.StashKey["list[Note]"]()
+_MEASURED = pytest.StashKey[bool]()
+"""Whether the test has measured a case."""
 
 
 def __getattr__(name: str) -> object:
@@ -253,6 +255,17 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     """Attach the results to the report of a test, and show failed ones side by side."""
     report: pytest.TestReport = (yield).get_result()
     notes = item.stash.get(_NOTES, None)
+    if report.when == "setup":
+        item.stash[_MEASURED] = False  # also before the test is run again
+    has_measured = item.stash[_MEASURED] or any("case" in note for note in notes or ())
+    uses_fixture = "toolgrade" in getattr(item, "fixturenames", ())
+    if report.failed and uses_fixture and not has_measured and call.excinfo is not None:
+        from toolgrade._pytest.summary import broken_note
+
+        notes = item.stash.setdefault(_NOTES, [])
+        notes.append(broken_note(item.name, call.excinfo.value))
+        has_measured = True
+    item.stash[_MEASURED] = has_measured
     if notes:
         from toolgrade._internal.json import json_text
 

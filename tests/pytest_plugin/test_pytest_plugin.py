@@ -412,6 +412,56 @@ def test_a_report_without_results_is_written(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8")) == {"metrics": [], "cases": []}
 
 
+BROKEN = """
+@pytest.fixture
+def broken():
+    raise ValueError("no key")
+
+
+def test_agent(toolgrade):
+    raise RuntimeError("401 key=sk-abcdefghijklmnopqrstuvwxyz0123")
+
+
+def test_fixture(broken, toolgrade):
+    pass
+
+
+def test_good(toolgrade):
+    toolgrade(refund("search", "refund"), METRICS)
+
+
+def test_later(toolgrade):
+    toolgrade(refund("search", "refund"), METRICS)
+    assert not "measured already"
+
+
+def test_left_out(toolgrade):
+    pytest.skip("another day")
+
+
+@pytest.mark.xfail
+def test_known(toolgrade):
+    raise RuntimeError("known")
+"""
+
+
+@pytest.mark.parametrize("processes", [(), ("-p", "xdist", "-n", "2")], ids=["one", "two"])
+def test_a_test_that_breaks_before_it_measures_is_in_the_report(tmp_path: Path, processes: tuple[str, ...]) -> None:
+    """As an agent error, so that a report without it is not green; skipped and xfailed tests are not."""
+    if processes and not find_spec("xdist"):
+        pytest.skip("pytest-xdist is not installed")
+    write(tmp_path, "import pytest\n" + BROKEN)
+    done = run(tmp_path, "--toolgrade-report", "out.json", *processes)
+    report = read_results(tmp_path / "out.json")
+    whys = [case.wrong_end.why for case in report.cases if case.wrong_end is not None]
+
+    assert [case.outcome for case in report.cases] == ["agent_error", "agent_error", "passed", "passed"]
+    assert whys[0].startswith("the test ended before it measured: RuntimeError: 401 key=[redacted")
+    assert whys[1] == "the test ended before it measured: ValueError: no key"
+    assert "2 passed, 0 failed, 0 not measured, 2 agent errors" in done.out
+    assert not report.passed
+
+
 def test_unwritable_report_is_reported_first(tmp_path: Path) -> None:
     """Before the first test."""
     write(tmp_path, MIXED)
@@ -915,12 +965,10 @@ def test_plugin_page_is_consistent(tmp_path: Path) -> None:
 
 
 def test_the_code_of_the_page_runs(tmp_path: Path) -> None:
-    """With a recorder and an agent, its tests pass, and the golden is written."""
+    """With an agent, its tests pass, and the golden is written."""
     page = (ROOT / "docs" / "pytest.md").read_text(encoding="utf-8")
-    prelude = """
-import pytest
+    agent = """
 from toolgrade import observe
-from toolgrade.capture import record
 
 @observe(tool=True)
 def search(): ...
@@ -929,18 +977,21 @@ def search(): ...
 def refund(): ...
 
 @observe
-def agent(question):
+def answer(question):
     search()
     refund()
+"""
+    prelude = """
+from my_project import answer
+from toolgrade.capture import record
 
 with record() as recorder:
-    agent("Refund it.")
+    answer("Refund it.")
 
-def my_agent(question):
-    return recorder.last_run
 """
     blocks = re.findall(r"^```py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    (tmp_path / "test_agent.py").write_text(prelude + "\n".join(blocks[:2]), encoding="utf-8")
+    (tmp_path / "my_project.py").write_text(agent, encoding="utf-8")
+    (tmp_path / "test_agent.py").write_text("\n".join(blocks[:2]), encoding="utf-8")
     (tmp_path / "test_goldens.py").write_text(prelude + blocks[2], encoding="utf-8")
     line = '{"id": "q", "input": "Refund it.", "expected_tools": [{"name": "search"}, {"name": "refund"}]}\n'
     (tmp_path / "goldens.jsonl").write_text(line, encoding="utf-8")

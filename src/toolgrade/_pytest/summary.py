@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from toolgrade._internal.json import json_text, replace_nonfinite
-from toolgrade._internal.text import number_text, plural, printable, shorten
+from toolgrade._internal.text import error_text, number_text, plural, printable, shorten
+from toolgrade.redact import DEFAULT
 from toolgrade.report import MetricSummary
 from toolgrade.report.text.phrases import WORD_TEXTS
 from toolgrade.result import MetricResult, ResultStatus
@@ -15,6 +16,7 @@ from toolgrade.verdict import Gate, Tally
 
 _MAX_FAILED = 20
 _LINES = 40
+_LONGEST_WHY = 500
 
 
 def score_lines(notes: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -83,6 +85,14 @@ def report_json(notes: Sequence[dict[str, Any]]) -> str:
             cases.append(case)
     plain = {"metrics": [summary.to_dict() for summary in summaries], "cases": cases}
     return json_text(replace_nonfinite(plain), indent=2) + "\n"
+
+
+def broken_note(test: str, error: BaseException) -> dict[str, Any]:
+    """Return the note of a test that raised before it measured a case, so that the report is not green without it."""
+    why = f"the test ended before it measured: {shorten(str(DEFAULT(error_text(error))), _LONGEST_WHY)}"
+    end = {"outcome": "agent_error", "why": why}
+    case = {"index": 0, "label": test, "outcome": "agent_error", "wrong_end": end, "results": []}
+    return {"case": case, "number": 1, "problems": []}
 
 
 def properties(note: dict[str, Any]) -> Iterator[tuple[str, str]]:
