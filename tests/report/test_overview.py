@@ -254,8 +254,8 @@ def test_the_page_shows_where_values_come_from() -> None:
     hover = re.search(r'<code class="args" title="([^"]*)">[^<]*TP-531', page)
     assert hover is not None
     assert 'flight = "TP-531", from search[0].id.' in unescape(hover[1])
-    assert '<li class="traced">flight = &#34;TP-531&#34;, from search[0].id.</li>' in page
-    assert re.search(r'<li class="ungrounded">seat = &#34;XY-12345&#34;[^<]*</li>', page)
+    assert '<li class="traced">flight = "TP-531", from search[0].id.</li>' in page
+    assert re.search(r'<li class="ungrounded">seat = "XY-12345"[^<]*</li>', page)
 
 
 def test_a_case_is_called_by_its_question() -> None:

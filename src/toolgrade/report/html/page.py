@@ -50,6 +50,8 @@ _FEWEST_POINTS = 3
 _MAX_DETAIL_BYTES = 1_200_000
 """Bytes of details beside images, after which cases are rows only: a page of 1,000 cases stays below 2 MB."""
 _IMAGE = re.compile('src="data:[^"]*"')
+_TEXT = re.compile(">[^<]+")
+"""Text between tags: attributes have no `>`."""
 
 
 def render_html(
@@ -113,6 +115,9 @@ def render_html(
         anchor, body = anchors[case.index], None
         if room > 0:
             body = draw_body(case_view(case, redact_content(case.case, redactor), anchor, toolsets, pictures))
+            # Quotes must be escaped in attributes only; JSON has many of them.
+            plain = _TEXT.sub(lambda text: text[0].replace("&#34;", '"').replace("&#39;", "'"), str(body))
+            body = Markup(plain)  # noqa: S704 - escaped by the template
             room -= len(_IMAGE.sub("", body).encode("utf-8", "replace"))
         rows.append({"entry": case, "anchor": anchor, "tags": tag_places[case.index], "body": body})
     style, script = _page_source("page.css"), _page_source("page.js")
