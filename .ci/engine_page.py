@@ -1,4 +1,4 @@
-"""Run of the program of docs/scale.md for one engine: it must print what `evaluate` says of the same cases."""
+"""Run of the program of docs/extend.md for one engine: it must print what `evaluate` says of the same cases."""
 
 import json
 import re
@@ -12,7 +12,7 @@ import pyarrow.parquet
 
 from toolgrade import ToolCorrectnessMetric, evaluate
 
-PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
+PAGE = Path(__file__).parents[1] / "docs" / "extend.md"
 IMPORTS = {"ray": "import ray\n", "spark": "from pyspark", "duckdb": "import duckdb\n", "polars": "import polars\n"}
 FILES = 4
 

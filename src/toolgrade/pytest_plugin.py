@@ -19,6 +19,7 @@ from _pytest.junitxml import xml_key
 if TYPE_CHECKING:
     from toolgrade._pytest.fixtures import Checks, GoldenChecks, Note
     from toolgrade._pytest.replayed import ReplayedTest
+    from toolgrade.dataset import Golden
     from toolgrade.report import Report
 
 __all__ = ["Checks", "GoldenChecks"]
@@ -185,9 +186,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
     function: Any = item
     mode: Any = item.config.getoption("--toolgrade-record")
-    golden = getattr(item, "callspec").params.get("golden") if hasattr(item, "callspec") else None  # noqa: B009
     try:
-        tape = ReplayedTest(item.path.parent / marker.args[0], mode, marker.kwargs, golden)
+        tape = ReplayedTest(item.path.parent / marker.args[0], mode, marker.kwargs, _golden_of(item))
     except ReplayError as error:
         pytest.fail(str(error), pytrace=False)
     item.stash[_TAPE] = tape
@@ -259,12 +259,14 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         item.stash[_MEASURED] = False  # also before the test is run again
     has_measured = item.stash[_MEASURED] or any("case" in note for note in notes or ())
     uses_fixture = "toolgrade" in getattr(item, "fixturenames", ())
-    if report.failed and uses_fixture and not has_measured and call.excinfo is not None:
-        from toolgrade._pytest.summary import broken_note
+    if uses_fixture and (report.failed or not (has_measured or notes)):
+        why = _why_broken(item, report, call, has_measured=has_measured)
+        if why:
+            from toolgrade._pytest.summary import unmeasured_note
 
-        notes = item.stash.setdefault(_NOTES, [])
-        notes.append(broken_note(item.name, call.excinfo.value))
-        has_measured = True
+            notes = item.stash.setdefault(_NOTES, [])
+            notes.append(unmeasured_note(item.name, _golden_of(item), why, call.excinfo and call.excinfo.value))
+            has_measured = True
     item.stash[_MEASURED] = has_measured
     if notes:
         from toolgrade._internal.json import json_text
@@ -280,6 +282,30 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
             add_section("toolgrade", difference_text(failed, width=width, colour=colour))
         _shorten_summary(report, call.excinfo.value)
+
+
+def _why_broken(
+    item: pytest.Item, report: pytest.TestReport, call: pytest.CallInfo[None], *, has_measured: bool
+) -> str:
+    """Return why a test is a case of the report beside what it measured: no results say that it is broken.
+
+    A test of a golden that measured nothing fails for it.
+    """
+    if report.failed and call.excinfo is not None:
+        if has_measured and next(_failed_reports(call.excinfo.value), None) is not None:
+            return ""  # the results say it
+        return f"the test ended {'after' if has_measured else 'before'} it measured"
+    if report.when != "call" or not report.passed or item.get_closest_marker("toolgrade_goldens") is None:
+        return ""
+    report.outcome = "failed"
+    report.longrepr = f"{item.nodeid}: the test of a golden measured nothing; call toolgrade(case, metrics)"
+    return "the test measured nothing; call toolgrade(case, metrics)"
+
+
+def _golden_of(item: pytest.Item) -> Golden | None:
+    """Return the golden of a test with `toolgrade_goldens`."""
+    callspec: Any = getattr(item, "callspec", None)
+    return None if callspec is None else callspec.params.get("golden")
 
 
 def _shorten_summary(report: pytest.TestReport, error: BaseException) -> None:
@@ -329,9 +355,19 @@ class _Summary:
         self._target = target
         self._unsorted: list[dict[str, Any]] = []
         self._repeated: list[Any] = []
+        self._is_incomplete = False
+
+    def pytest_sessionstart(self) -> None:
+        """Write a report that is not complete, in place of that of an earlier run, in case that this process dies."""
+        self._write(is_complete=False)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Remember that tests could not be collected, so that the report lacks them."""
+        self._is_incomplete |= report.failed
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Collect the results of a test, unless it is run again."""
+        self._is_incomplete |= report.failed and report.when not in {"setup", "call", "teardown"}  # a worker died
         text = getattr(report, "toolgrade_notes", None)
         if text is None:
             return
@@ -347,15 +383,19 @@ class _Summary:
         return sorted(self._unsorted, key=lambda note: note["test"])
 
     @pytest.hookimpl(tryfirst=True)  # before the file of JUnit XML is written
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Write the report, if requested; take attempts before the last out of JUnit XML: they look passed."""
         xml = self._config.stash.get(xml_key, None)
         if xml is not None:
             xml.node_reporters_ordered[:] = [one for one in xml.node_reporters_ordered if one not in self._repeated]
+        known = {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED}
+        self._write(is_complete=exitstatus in known and not self._is_incomplete)
+
+    def _write(self, *, is_complete: bool) -> None:
         if self._target is not None:
             from toolgrade._pytest.summary import report_json
 
-            self._target.write_text(report_json(self._notes), encoding="utf-8")
+            self._target.write_text(report_json(self._notes, is_complete=is_complete), encoding="utf-8")
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show totals and failed results, unless -q, and always the goldens that were written."""

@@ -84,7 +84,7 @@ def test_what_it_writes(tmp_path: Path, framework: str) -> None:
     assert [line for line in result.stdout.splitlines() if line.startswith("wrote ")] == [
         f"wrote {folder / name}" for name in NAMES
     ]
-    assert f"  cd '{folder}' && pytest evals\n" in result.stdout
+    assert f"  cd '{folder}' && python -m pytest evals\n" in result.stdout
     assert len([json.loads(line) for line in files["evals/goldens.jsonl"].splitlines()]) == 2
     imported = set(re.findall(r"^(?:from|import) (\w+)", files["evals/test_agent.py"], re.MULTILINE))
     packages = {argument.partition(" @ ")[0] for argument in installed_by(files[NAMES[-1]])}
@@ -146,7 +146,7 @@ def test_the_framework_is_the_installed_one(
     result = RUNNER.invoke(main, ["init"])
 
     assert f"The gate is for {chosen}." in result.stdout
-    assert f"  pip install 'toolgrade @ {PLACEHOLDER}' pytest\n  pytest evals\n" in result.stdout
+    assert f"  pip install 'toolgrade @ {PLACEHOLDER}' pytest\n  python -m pytest evals\n" in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -375,7 +375,7 @@ def test_names_and_facts_of_several_results(streamed: Path, tmp_path: Path) -> N
     assert [one.exit_code for one in wrong] == [2, 2, 2, 2]
     assert "--name must be there once for each file, in their order; got 1 file and 2 names" in wrong[0].stderr
     assert "--meta must be KEY=VALUE, such as model=gpt-4.1, got 'model'" in wrong[1].stderr
-    assert "--meta cannot set the name; use --name" in wrong[2].stderr
+    assert "--meta cannot set 'name'; use --name" in wrong[2].stderr
     assert "no case has 'metadata.no'" in wrong[3].stderr
 
 

@@ -210,7 +210,7 @@ def test_a_pull_request_is_compared_with_its_base(runner: Runner) -> None:
 
     allowed = runner.use(**options, base="main")
     assert allowed.passed, allowed.log
-    assert "## Against the baseline" in allowed.summary
+    assert "## Compared with" in allowed.summary
     assert "- `look` 1 → 0" in allowed.summary
     refused = runner.use(**options, base="main", fail_on_regression="true")
     assert not refused.passed

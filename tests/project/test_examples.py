@@ -137,7 +137,7 @@ def test_a_library_needs_five_lines(example: Path) -> None:
     """They are numbered; `.ci/live-matrix` runs each example, in an environment with its library."""
     numbers = re.findall(r"  # (\d)\b", example.read_text(encoding="utf-8"))
     tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("with_*.py"))
-    page = ROOT / "docs" / f"{example.parent.name}.md"
+    page = ROOT / "docs" / {"live": "live.md", "runners": "extend.md"}[example.parent.name]
 
     assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
     assert 3 <= len(numbers) <= 5

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 TOP_LEVEL = {
     *(".ci", ".gitattributes", ".github", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile"),
     *("README.md", "SECURITY.md", "action.yml", "adapters", "docs", "examples", "faults", "fuzz", "mkdocs.yml"),
-    *("pyproject.toml", "requirements", "src", "tests"),
+    *("pyproject.toml", "requirements", "skills", "src", "tests"),
 }
 OPTIONAL = {"benchmarks"}
 

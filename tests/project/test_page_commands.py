@@ -4,7 +4,6 @@ They run in a folder with files of the names that the pages use. Not here: comma
 something; tests of these features run them.
 """
 
-import gzip
 import json
 import re
 import shlex
@@ -13,20 +12,20 @@ from pathlib import Path
 import pytest
 
 from processes import COMMAND, ROOT, Finished, run_python
-from toolgrade import Golden, LLMTestCase, Run, ToolCall, write_cases
+from toolgrade import Golden, LLMTestCase, Run, ToolCall, ToolSpec, write_cases
 from tracing import Script, ScriptedCall, Step, otlp
 
 #: The pages, and what their readers did before.
 PAGES = {
+    "expectations": [],
     "formats": [],
     "guide": [
         "toolgrade score runs.jsonl --results results.jsonl",
         "toolgrade score runs.jsonl --json before.json",
         "toolgrade score runs.jsonl --json after.json",
     ],
-    "lint": [],
+    "live": [],
     "pytest": [],
-    "scale": [],
     "traces": [],
 }
 SKIPPED = re.compile(r"--open")
@@ -42,11 +41,17 @@ MESSAGES = [
 ]
 
 
+SKILL = ROOT / "skills" / "toolgrade" / "SKILL.md"
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PROGRAMS = {"toolgrade": COMMAND, "python": ()}
+#: pytest loads the plugin of toolgrade and no other one that is installed here.
+PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "toolgrade.pytest_plugin", "PYTEST_ADDOPTS": ""}
+
+
 def commands_of(page: str) -> list[str]:
     """Return the commands of the blocks of a page, without those that are skipped."""
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    shell = [block for language, block in blocks if language in {"", "console"}]
+    shell = [block for language, block in BLOCK.findall(text) if language in {"", "console"}]
     lines = [line.removeprefix("$ ") for block in shell for line in block.splitlines()]
     return [line for line in lines if line.startswith("toolgrade ") and not SKIPPED.search(line)]
 
@@ -54,7 +59,8 @@ def commands_of(page: str) -> list[str]:
 def run_line(line: str, folder: Path) -> Finished:
     """Run a command, with its output written to a file if the line says so."""
     command, _, target = line.partition(" > ")
-    done = run_python([*COMMAND, *shlex.split(command)[1:]], folder)
+    program, *arguments = shlex.split(command, comments=True)
+    done = run_python([*PROGRAMS[program], *arguments], folder, settings=PLUGINS)
     if target:
         (folder / target).write_text(done.out, encoding="utf-8")
     return done
@@ -73,9 +79,11 @@ def folder(tmp_path: Path) -> Path:
         cases[-1] = cases[-1].model_copy(update={"metadata": metadata})
     for name in ("runs.jsonl", "cases.jsonl", "monday.jsonl", "tuesday.jsonl"):
         write_cases(tmp_path / name, cases)
-    (tmp_path / "tuesday.jsonl.gz").write_bytes(gzip.compress((tmp_path / "tuesday.jsonl").read_bytes()))
     write_cases(tmp_path / "goldens.jsonl", GOLDENS)
     (tmp_path / "tools.json").write_text('[{"name": "refund"}, {"name": "find"}, {"name": "add"}]', encoding="utf-8")
+    add = ToolCall(name="add", execution={"status": "ok"})
+    tools = [ToolSpec(name=name) for name in ("refund", "find", "add")]
+    write_cases(tmp_path / "calls.jsonl", [LLMTestCase(id="session", tools_called=[add], available_tools=tools)])
     (tmp_path / "log.jsonl").write_text(json.dumps({"id": "refund", "messages": MESSAGES}), encoding="utf-8")
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "log.jsonl").write_text(json.dumps({"id": "refund", "messages": MESSAGES}), encoding="utf-8")
@@ -91,7 +99,26 @@ def test_the_commands_of_a_page_run(page: str, folder: Path) -> None:
     commands = commands_of(page)
     assert commands
     for line in PAGES[page] + commands:
-        if "--resume" in line:
-            (folder / "results.jsonl").unlink()  # a complete run cannot be resumed
         done = run_line(line, folder)
         assert (done.code, line) == (0, line), done.err
+
+
+@pytest.mark.any_version
+def test_the_skill_can_be_followed(tmp_path: Path) -> None:
+    """In an empty folder: its files are written, its commands end with the codes and the finding that it names."""
+    text = SKILL.read_text(encoding="utf-8")
+    codes, printed = [], ""
+    for block in BLOCK.finditer(text):
+        name = re.search(r"`([\w.]+)`:\n\n$", text[: block.start()])
+        if name is not None:
+            (tmp_path / name[1]).write_text(block[2], encoding="utf-8")
+        for line in [] if block[1] else block[2].splitlines():
+            done = run_line(line, tmp_path)
+            code = re.search(r"# exit code (\d)$", line)
+            assert (done.code, line) == (int(code[1]) if code else 0, line), done.out + done.err
+            codes.append(done.code)
+            printed += done.out
+    (finding,) = re.findall(r"finding of each case, here `([^`]+)`", text)
+
+    assert sorted(codes) == [0] * (len(codes) - 2) + [1, 2]
+    assert finding in printed

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from textwrap import indent
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from processes import ROOT
+from processes import COMMAND, ROOT, run_python
 from readme_code import BLOCK
-from toolgrade import ConversationalTestCase, LLMTestCase, Report, ToolCall, ToolCorrectnessMetric, Turn, evaluate
-from toolgrade.testing import FakeOpenAI, ReceivedRequest, Reply
+from toolgrade import LLMTestCase, Report, ToolCall, ToolCorrectnessMetric, evaluate
 
 CALLED = {"tools_called": [{"name": "add", "args": {"a": 1, "b": 2}}]}
 REPORTED: dict[str, Any] = {"ToolCorrectnessMetric": ToolCorrectnessMetric, "evaluate": evaluate}
@@ -30,30 +30,6 @@ def run(text: str, **names: Any) -> dict[str, Any]:
     """Run a program with these names, and return all names that it ends with."""
     exec(compile(text, "page", "exec"), names)  # noqa: S102 - our own
     return names
-
-
-def yes(request: ReceivedRequest) -> Reply:
-    """Yes to every question, in its form."""
-    expected = request.body["response_format"]["json_schema"]["schema"]["properties"]
-    message = {"evidence": [], "reasoning": "It fits.", "verdict": "yes", "missing": []}
-    return Reply(json.dumps({name: message[name] for name in expected}))
-
-
-def test_conversations_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The guide's program asks a model of OpenAI."""
-    pytest.importorskip("openai", reason="openai is not installed here")
-    call = ToolCall(name="get_weather", input_parameters={"city": "Paris"}, output="rain")
-    turns = [Turn(role="user", content="Paris?"), Turn(role="assistant", content="Rain.", tools_called=[call])]
-    with FakeOpenAI(answer=yes) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
-        names = run(
-            program("guide", "ToolUseMetric"),
-            conversations=[ConversationalTestCase(turns=turns)],
-            tools=[{"name": "get_weather"}],
-        )
-
-    assert [result.score for _, result in names["report"].results()] == [1]
 
 
 def test_a_test_passes_and_saves_a_golden() -> None:
@@ -110,7 +86,7 @@ def test_pydantic_evals_runs_the_metric() -> None:
     """In a data set of its own."""
     pytest.importorskip("pydantic_evals", reason="pydantic-evals is not installed here")
     # Its synchronous form leaves an event loop open, which this suite does not allow.
-    text = program("runners", "pydantic_evals").replace("dataset.evaluate_sync(agent)", "")
+    text = program("extend", "pydantic_evals").replace("dataset.evaluate_sync(agent)", "")
     names = run(text, **REPORTED)
     report = asyncio.run(names["dataset"].evaluate(lambda _: CALLED, progress=False))
 
@@ -119,8 +95,37 @@ def test_pydantic_evals_runs_the_metric() -> None:
 
 def test_promptfoo_calls_the_assertion() -> None:
     """With the output of a provider and the context of a test."""
-    names = run(program("runners", "promptfoo"))
+    names = run(program("extend", "promptfoo"))
     output = json.dumps([{"type": "function", "function": {"name": "add", "arguments": '{"a": 1, "b": 2}'}}])
 
     metadata = {"expected_tools": [{"name": "add", "args": {"a": 1, "b": 2}}]}
     assert names["get_assert"](output, {"vars": {}, "test": {"metadata": metadata}})["pass"] is True
+
+
+RECORDED = """
+
+async def main() -> None:
+    question = "Where is order 7?"
+    agent = build_agent(question)
+{block}
+    print([call.name for call in recorder.last_run.tools_called])
+
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("framework", ["langchain", "llama-index", "openai-agents"])
+def test_the_skill_records_an_agent(framework: str, tmp_path: Path) -> None:
+    """The one that `toolgrade init` writes for the framework."""
+    package = f"toolgrade_{framework.replace('-', '_')}"
+    pytest.importorskip(package, reason=f"{package} is not installed here")
+    text = (ROOT / "skills" / "toolgrade" / "SKILL.md").read_text(encoding="utf-8")
+    (block,) = [block for _, block in BLOCK.findall(text) if f"from {package} import" in block]
+    assert run_python([*COMMAND, "init", "--framework", framework], tmp_path).code == 0
+    agent = (tmp_path / "evals" / "test_agent.py").read_text(encoding="utf-8")
+    program = f"import asyncio\n{agent}{RECORDED.format(block=indent(block, '    '))}"
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    done = run_python(["-W", "ignore", "program.py"], tmp_path)  # frameworks warn of themselves
+
+    assert (done.code, done.out) == (0, "['find_order']\n"), done.err

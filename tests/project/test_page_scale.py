@@ -1,4 +1,4 @@
-"""What the page on scale says of results and limits; `.ci/engines` runs its programs on their engines."""
+"""What the docs say of large files and of data engines; `.ci/engines` runs the programs of the engines."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from toolgrade.evaluation.arrow import result_schema, score_batch
 from toolgrade.evaluation.files import PART_BYTES
 from toolgrade.result import ResultStatus
 
-PAGE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
-RESULTS = PAGE.partition("### Results\n")[2]
+ENGINES = (
+    (ROOT / "docs" / "extend.md").read_text(encoding="utf-8").partition("## Data engines\n")[2].partition("\n## ")[0]
+)
+RESULTS = ENGINES.partition("### Results\n")[2]
+GUIDE = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
 
 
 def test_the_table_of_results_has_their_columns() -> None:
@@ -29,7 +32,7 @@ def test_the_table_of_results_has_their_columns() -> None:
 
 def test_every_engine_has_one_short_program() -> None:
     """Of about 15 lines, each of which compiles."""
-    programs = re.findall(r"^```py\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    programs = re.findall(r"^```py\n(.*?)^```$", ENGINES, re.MULTILINE | re.DOTALL)
 
     assert [re.findall(r"^(?:import|from) (ray|pyspark|duckdb|polars)\b", text, re.MULTILINE) for text in programs] == [
         ["ray"],
@@ -58,4 +61,4 @@ def test_limits_are_as_said() -> None:
     results = score_batch(pa.table({"case": list(map(json.dumps, rows))}), [metric]).to_pylist()
 
     assert [row["score"] for row in results] == [1, 1, 0]
-    assert f"parts of {PART_BYTES >> 20} MiB" in PAGE
+    assert f"parts of {PART_BYTES >> 20} MiB" in GUIDE

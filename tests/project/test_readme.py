@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import re
+import shlex
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -28,10 +29,6 @@ METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 EXPECTATIONS = (ROOT / "docs" / "expectations.md").read_text(encoding="utf-8")
 VALIDITY = (ROOT / "docs" / "validity.md").read_text(encoding="utf-8")
 COMPARISON = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
-OBSERVE = (ROOT / "docs" / "observe.md").read_text(encoding="utf-8")
-SCALE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
-TRIALS = (ROOT / "docs" / "trials.md").read_text(encoding="utf-8")
-LINT = (ROOT / "docs" / "lint.md").read_text(encoding="utf-8")
 COMING_FROM = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
 REPORTS = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
 
@@ -62,16 +59,12 @@ PROGRAMS = [
         ("docs/judge.md", JUDGE),
         ("docs/coming-from.md", COMING_FROM),
         ("docs/expectations.md", EXPECTATIONS),
-        ("docs/lint.md", LINT),
-        ("docs/observe.md", OBSERVE),
-        ("docs/scale.md", SCALE),
-        ("docs/trials.md", TRIALS),
+        ("docs/live.md", (ROOT / "docs" / "live.md").read_text(encoding="utf-8")),
         ("docs/validity.md", VALIDITY),
         ("docs/comparison.md", COMPARISON),
         ("docs/reports.md", REPORTS),
         ("docs/replay.md", (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")),
-        ("docs/runners.md", (ROOT / "docs" / "runners.md").read_text(encoding="utf-8")),
-        ("docs/errors.md", (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")),
+        ("docs/settings.md", (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")),
         ("docs/extend.md", (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")),
     )
     for block, after in pairwise(blocks(page))
@@ -82,9 +75,9 @@ PROGRAMS = [
 @pytest.mark.parametrize(("program", "output"), PROGRAMS)
 def test_python_blocks_print_the_shown_output(tmp_path: Path, program: Block, output: Block) -> None:
     """As a program in an empty folder, with warnings as errors."""
-    for package in ("pyarrow", "deepeval"):
+    for package, module in {"pyarrow": "pyarrow", "deepeval": "deepeval", "mcp": "mcp.server.mcpserver"}.items():
         if re.search(rf"^(from|import) {package}", program.text, re.MULTILINE):
-            pytest.importorskip(package, reason=f"{package} is not installed here")
+            pytest.importorskip(module, reason=f"{package} is not installed here")
     (tmp_path / "program.py").write_text(program.text, encoding="utf-8")
     done = run_python(["program.py"], tmp_path)
 
@@ -101,10 +94,11 @@ def test_redaction_page_runs() -> None:
     assert {"redactor", "without_mail"} <= names.keys()
 
 
-def test_trials_page_resumes_and_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_of_trials_resumes_and_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lines that resume an evaluation and read an interrupted one run as they stand."""
     monkeypatch.chdir(tmp_path)
-    resume, interrupted = re.findall(r"^```py\n(.*?)^```$", TRIALS, re.MULTILINE | re.DOTALL)
+    resumes = COMPARISON.partition("## Results files and resuming")[2].partition("\n## ")[0]
+    resume, interrupted = re.findall(r"^```py\n(.*?)^```$", resumes, re.MULTILINE | re.DOTALL)
 
     async def agent(question: str, _: str) -> Run:
         if question == "stop":
@@ -124,7 +118,7 @@ def test_trials_page_resumes_and_stops(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_frequent_questions_quote_warnings() -> None:
     """The texts of the table are in the code, so that a search for a warning finds its row."""
-    page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/toolgrade/metrics").rglob("*.py"))
     texts = re.findall(r"^\| `([^`]+)` in a warning \|", page, re.MULTILINE)
 
@@ -160,9 +154,9 @@ def test_options_of_the_command_exist() -> None:
     assert denominators.split("\\|") == list(choice.choices)
 
 
-def test_the_page_of_scale_names_its_options() -> None:
-    """All options for scoring in parts are in the page's table, and no others."""
-    table = re.findall(r"^\| `(--[a-z-]+)", SCALE, re.MULTILINE)
+def test_the_guide_names_the_options_of_large_files() -> None:
+    """All options for scoring in parts are in its table, and no option that does not exist."""
+    table = re.findall(r"^\| `(--[a-z-]+)", GUIDE, re.MULTILINE)
 
     assert set(table) <= options_of("score").keys()
     assert {"--processes", "--results", "--resume", "--no-contents", "--cluster"} <= set(table)
@@ -175,7 +169,7 @@ def test_the_page_of_comparison_names_everything(tmp_path: Path) -> None:
     commands = re.findall(r"^toolgrade (.*)$", COMPARISON, re.MULTILINE)
     table = "\n".join(line for line in COMPARISON.splitlines() if line.startswith("| `--"))
     for name in ("before.jsonl", "after.jsonl"):
-        case = LLMTestCase(id="only", tools_called=[], expected_tools=[])
+        case = LLMTestCase(id="only", tools_called=[], expected_tools=[], tags=["refund"])
         (tmp_path / name).write_text(case.to_json(), encoding="utf-8")
     for name in ("main.json", "branch.json"):
         run_python([*COMMAND, "score", "after.jsonl", "--json", name], tmp_path)
@@ -189,23 +183,24 @@ def test_the_page_of_comparison_names_everything(tmp_path: Path) -> None:
 def test_the_page_of_reports_names_everything(tmp_path: Path) -> None:
     """All options are in the table; the commands run and print what is shown."""
     table = "\n".join(line for line in REPORTS.splitlines() if line.startswith("| `-"))
-    case = LLMTestCase(id="only", tools_called=[], expected_tools=[])
+    case = LLMTestCase(id="only", tools_called=[], expected_tools=[], tags=["refund"])
     (tmp_path / "runs.jsonl").write_text(case.to_json(), encoding="utf-8")
-    run_python([*COMMAND, "score", "runs.jsonl", "--json", "results.jsonl"], tmp_path)
+    run_python([*COMMAND, "score", "runs.jsonl", "--results", "monday.jsonl"], tmp_path)
     commands = re.findall(r"^toolgrade (.*)$", REPORTS, re.MULTILINE)
     (totals,) = [block.text for block in blocks(REPORTS) if "flaky:" in block.text]
 
-    assert set(re.findall(r"--[a-z][a-z-]+", table)) == options_of("report").keys() - {"--open"}
-    assert [run_python([*COMMAND, *command.partition(" >>")[0].split()], tmp_path).code for command in commands] == [
-        0
-    ] * 4
+    options = (options_of("report").keys() - {"--open"}) | {"--baseline", "--results"}
+    assert set(re.findall(r"--[a-z][a-z-]+", table)) == options
+    codes = [run_python([*COMMAND, *shlex.split(command.partition(" >>")[0])], tmp_path).code for command in commands]
+    assert codes == [0] * 4
     assert totals in (GOLDEN / "terminal-trials.txt").read_text(encoding="utf-8")
 
 
-def test_the_page_of_lint_names_everything() -> None:
+def test_the_section_of_lint_names_everything() -> None:
     """All options and kinds of findings are in the tables, and no others."""
-    assert set(re.findall(r"^\| `(--[a-z-]+)", LINT, re.MULTILINE)) == options_of("lint").keys()
-    assert re.findall(r"^\| `([a-z_]+)` \|", LINT, re.MULTILINE) == [kind.value for kind in LintKind]
+    section = EXPECTATIONS.partition("## Lint")[2]
+    assert set(re.findall(r"^\| `(--[a-z-]+)", section, re.MULTILINE)) == options_of("lint").keys()
+    assert re.findall(r"^\| `([a-z_]+)` \|", section, re.MULTILINE) == [kind.value for kind in LintKind]
 
 
 @pytest.mark.parametrize(
@@ -213,13 +208,10 @@ def test_the_page_of_lint_names_everything() -> None:
     [
         (README, ROOT),
         ((ROOT / "SECURITY.md").read_text(encoding="utf-8"), ROOT),
-        *(
-            (page, ROOT / "docs")
-            for page in (GUIDE, SCORING, METRICS, VALIDITY, COMING_FROM, COMPARISON, TRIALS, REPORTS)
-        ),
+        *((page, ROOT / "docs") for page in (GUIDE, SCORING, METRICS, VALIDITY, COMING_FROM, COMPARISON, REPORTS)),
     ],
     ids=[
-        *("README", "SECURITY", "guide", "scoring", "metrics", "validity", "coming-from", "comparison", "trials"),
+        *("README", "SECURITY", "guide", "scoring", "metrics", "validity", "coming-from", "comparison"),
         "reports",
     ],
 )

@@ -426,6 +426,16 @@ def test_fixture(broken, toolgrade):
     pass
 
 
+@pytest.fixture
+def no_end():
+    yield
+    raise ValueError("no end")
+
+
+def test_end(no_end, toolgrade):
+    toolgrade(refund("search", "refund"), METRICS)
+
+
 def test_good(toolgrade):
     toolgrade(refund("search", "refund"), METRICS)
 
@@ -446,8 +456,8 @@ def test_known(toolgrade):
 
 
 @pytest.mark.parametrize("processes", [(), ("-p", "xdist", "-n", "2")], ids=["one", "two"])
-def test_a_test_that_breaks_before_it_measures_is_in_the_report(tmp_path: Path, processes: tuple[str, ...]) -> None:
-    """As an agent error, so that a report without it is not green; skipped and xfailed tests are not."""
+def test_a_test_that_breaks_is_in_the_report(tmp_path: Path, processes: tuple[str, ...]) -> None:
+    """As an agent error beside what it measured, so that a report is not green where pytest is red."""
     if processes and not find_spec("xdist"):
         pytest.skip("pytest-xdist is not installed")
     write(tmp_path, "import pytest\n" + BROKEN)
@@ -455,11 +465,61 @@ def test_a_test_that_breaks_before_it_measures_is_in_the_report(tmp_path: Path, 
     report = read_results(tmp_path / "out.json")
     whys = [case.wrong_end.why for case in report.cases if case.wrong_end is not None]
 
-    assert [case.outcome for case in report.cases] == ["agent_error", "agent_error", "passed", "passed"]
+    assert [case.outcome for case in report.cases] == [
+        *("agent_error", "passed", "agent_error", "agent_error", "passed", "passed", "agent_error")
+    ]
     assert whys[0].startswith("the test ended before it measured: RuntimeError: 401 key=[redacted")
-    assert whys[1] == "the test ended before it measured: ValueError: no key"
-    assert "2 passed, 0 failed, 0 not measured, 2 agent errors" in done.out
+    assert whys[1] == "the test ended after it measured: ValueError: no end"
+    assert whys[2] == "the test ended before it measured: ValueError: no key"
+    assert whys[3].startswith("the test ended after it measured: AssertionError: ")
+    assert "3 passed, 0 failed, 0 not measured, 4 agent errors" in done.out
     assert not report.passed
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("def test_b(toolgrade):\n    pytest.exit('enough')\n", ()),
+        ("def test_b(toolgrade):\n    raise KeyboardInterrupt\n", ()),
+        ("def test_b(toolgrade):\n    os._exit(3)\n", ()),
+        ("def test_b(toolgrade):\n    os._exit(3)\n", ("-p", "xdist", "-n", "1")),
+        ("import no_such_module\n", ("--continue-on-collection-errors",)),
+    ],
+)
+def test_a_run_that_is_not_complete_is_not_green(tmp_path: Path, text: str, options: tuple[str, ...]) -> None:
+    """Also if the process dies: the report of an earlier run does not stay."""
+    if "xdist" in options and not find_spec("xdist"):
+        pytest.skip("pytest-xdist is not installed")
+    good = "def test_a(toolgrade):\n    toolgrade(refund('search', 'refund'), METRICS)\n"
+    write(tmp_path, good, "test_a.py")
+    assert run(tmp_path, "--toolgrade-report", "out.json").code == 0
+    assert read_results(tmp_path / "out.json").passed
+    write(tmp_path, "import os, pytest\n" + text, "test_b.py")
+    run(tmp_path, "--toolgrade-report", "out.json", *options)
+
+    report = read_results(tmp_path / "out.json")
+    assert (report.passed, report.interrupted) == (False, True)
+
+
+def test_a_test_of_a_golden_must_measure(tmp_path: Path) -> None:
+    """One that only measures by itself, or not at all, would be green whatever its golden expects."""
+    (tmp_path / "g.jsonl").write_text('{"id": "one", "input": "q", "expected_tools": []}\n', encoding="utf-8")
+    write(
+        tmp_path,
+        """
+import pytest
+
+
+@pytest.mark.toolgrade_goldens("g.jsonl")
+def test_agent(toolgrade, golden):
+    METRICS[0].measure(refund("search"))
+""",
+    )
+    done = run(tmp_path, "--toolgrade-report", "out.json")
+
+    assert done.code == 1
+    assert "the test of a golden measured nothing; call toolgrade(case, metrics)" in done.out
+    assert [(case.name, case.outcome) for case in read_results(tmp_path / "out.json").cases] == [("one", "failed")]
 
 
 def test_unwritable_report_is_reported_first(tmp_path: Path) -> None:

@@ -405,7 +405,7 @@ def test_intervals_are_next_to_their_numbers() -> None:
     assert summary.rate_interval is not None
     low, high = summary.rate_interval
     assert f"pass rate 0.5 ({low:.2f} to {high:.2f})\n" in text
-    assert text.count("95 %") == 1
+    assert text.count("95 %") == 2  # in the first sentence, and for all numbers below
 
 
 def test_many_trials_are_sampled() -> None:

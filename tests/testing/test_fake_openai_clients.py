@@ -14,7 +14,7 @@ from toolgrade.testing import AskFor, FakeOpenAI, HttpFault, Reply, Step
 openai = pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
 pydantic = pytest.importorskip("pydantic")
 
-PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
+DOCS = Path(__file__).parents[2] / "docs"
 MESSAGES: Any = [{"role": "user", "content": "1 + 2?"}]
 CALLS = (AskFor("add", {"a": 1, "b": 2}, "c1"), AskFor("slow", {"x": 1}, "c2"))
 REPLIES: list[Step | Reply] = [
@@ -211,9 +211,11 @@ def test_client_does_not_retry_script_errors(steps: tuple[Exception, ...]) -> No
 
 
 def test_documented_programs_run() -> None:
-    """The programs of the page run."""
-    programs = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    """Those of the fake endpoint, and that of the contract for judges."""
+    pages = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("replay.md", "extend.md"))
+    blocks = re.findall(r"^```py\n(.*?)^```$", pages, re.MULTILINE | re.DOTALL)
+    programs = [text for text in blocks if "from toolgrade.testing import" in text]
 
-    assert programs
+    assert len(programs) == 3
     for program in programs:
         exec(program, {})  # noqa: S102 - our own page

@@ -54,7 +54,7 @@ class ProjectSettings(NamedTuple):
         import difflib  # noqa: PLC0415 - loaded with the first wrong key
 
         near = difflib.get_close_matches(word, list(options), n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "remove it; docs/settings.md lists what can be set"
+        hint = f"did you mean {near[0]!r}?" if near else "remove it; docs/settings.md says what can be set"
         return self.error(key, f"is not a setting; {hint}")
 
 

@@ -15,7 +15,8 @@ from toolgrade._internal.json import json_text
 
 _LOG_COMMAND = re.compile(
     r"(?<!\S):(?=:)"  # `::` after white space, where wrapping may begin a line
-    r"|:(?=:[A-Za-z-]+(?: [^:]*)?::)"  # `::error::` and `::error file=a::` anywhere
+    r"|:(?=:(?:error|warning|notice|debug|group|endgroup|echo|add-[a-z]+|remove-[a-z]+|set-[a-z]+|save-[a-z]+|stop-[a-z]+)"
+    r"(?: [^:]*)?::)"  # `::error::` and `::error file=a::` anywhere
     r"|#(?=#(?:\[|vso\[|teamcity\[))"  # `##[error]`, `##vso[...]` and `##teamcity[...]`
 )
 """The first character of a workflow command."""

@@ -8,6 +8,8 @@ from typing import Any
 
 from toolgrade._internal.json import json_text, replace_nonfinite
 from toolgrade._internal.text import error_text, number_text, plural, printable, shorten
+from toolgrade.dataset import Golden
+from toolgrade.errors import ReplayError
 from toolgrade.redact import DEFAULT
 from toolgrade.report import MetricSummary
 from toolgrade.report.text.phrases import WORD_TEXTS
@@ -15,6 +17,7 @@ from toolgrade.result import MetricResult, ResultStatus
 from toolgrade.verdict import Gate, Tally
 
 _MAX_FAILED = 20
+_MAX_NOTICED = 5
 _LINES = 40
 _LONGEST_WHY = 500
 
@@ -32,6 +35,10 @@ def score_lines(notes: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield from bad[:_MAX_FAILED]
     if len(bad) > _MAX_FAILED:
         yield f"... and {len(bad) - _MAX_FAILED} more (--toolgrade-report FILE has all)"
+    noticed = [line for note in cases if note["case"]["outcome"] == "passed" for line in _noticed_lines(note)]
+    yield from noticed[:_MAX_NOTICED]
+    if len(noticed) > _MAX_NOTICED:
+        yield f"... and {len(noticed) - _MAX_NOTICED} more notes on passed cases"
 
 
 def _problem_lines(note: dict[str, Any]) -> Iterator[str]:
@@ -49,6 +56,16 @@ def _problem_lines(note: dict[str, Any]) -> Iterator[str]:
             yield f"- {names}  {printable(result.metric)}  {what}{f': {why}' if why else ''}"
 
 
+def _noticed_lines(note: dict[str, Any]) -> Iterator[str]:
+    """Yield what a passed case has that cost no score: further calls, or warnings such as of calls that failed."""
+    names = f"{_brief(note['test'])}  {_brief(note['case']['label'])}"
+    for plain, problem in zip(note["case"]["results"], note["problems"], strict=True):
+        texts = [problem, *plain.get("warnings", ())[:1]]
+        text = "; ".join(_brief(text) for text in texts if text)
+        if text and plain["status"] == ResultStatus.SCORED.value:
+            yield f"- {names}  {printable(plain['metric'])}  passed all the same: {text}"
+
+
 def golden_lines(notes: Iterable[dict[str, Any]]) -> Iterator[str]:
     """Yield which goldens were written, and how those that were there differed."""
     for note in notes:
@@ -63,8 +80,10 @@ def golden_lines(notes: Iterable[dict[str, Any]]) -> Iterator[str]:
             yield f"  ... and {plural(len(lines) - _LINES, 'more line')}"
 
 
-def report_json(notes: Sequence[dict[str, Any]]) -> str:
+def report_json(notes: Sequence[dict[str, Any]], *, is_complete: bool) -> str:
     """Return everything as JSON text: `metrics` and `cases` as in a `Report`, each case with its `test`.
+
+    Without all tests it is `interrupted`, as if the evaluation had been.
 
     A case without an id and a name has the id of its test, so that reports of two test runs can be compared. A
     case is `apart` from the metrics that its test did not use.
@@ -83,15 +102,30 @@ def report_json(notes: Sequence[dict[str, Any]]) -> str:
             if len(used) < len(metrics):
                 case["apart"] = [metric for metric in metrics if metric not in used]
             cases.append(case)
-    plain = {"metrics": [summary.to_dict() for summary in summaries], "cases": cases}
+    plain: dict[str, Any] = {"metrics": [summary.to_dict() for summary in summaries], "cases": cases}
+    if not is_complete:
+        plain["interrupted"] = True
     return json_text(replace_nonfinite(plain), indent=2) + "\n"
 
 
-def broken_note(test: str, error: BaseException) -> dict[str, Any]:
-    """Return the note of a test that raised before it measured a case, so that the report is not green without it."""
-    why = f"the test ended before it measured: {shorten(str(DEFAULT(error_text(error))), _LONGEST_WHY)}"
-    end = {"outcome": "agent_error", "why": why}
-    case = {"index": 0, "label": test, "outcome": "agent_error", "wrong_end": end, "results": []}
+def unmeasured_note(test: str, golden: Golden | None, why: str, error: BaseException | None) -> dict[str, Any]:
+    """Return the note of a test that measured nothing, so that the report is not green without it.
+
+    An agent that left its recording has failed; any other error broke it.
+    """
+    if error is not None:
+        why = f"{why}: {shorten(str(DEFAULT(error_text(error))), _LONGEST_WHY)}"
+    outcome = "failed" if error is None or isinstance(error, ReplayError) else "agent_error"
+    label = test if golden is None else golden.id or golden.question
+    case = {
+        "index": 0,
+        "label": label,
+        "outcome": outcome,
+        "wrong_end": {"outcome": outcome, "why": why},
+        "results": [],
+    }
+    if golden is not None and golden.id is not None:
+        case["id"] = golden.id
     return {"case": case, "number": 1, "problems": []}
 
 

@@ -86,6 +86,9 @@ def _refuse_existing(paths: Sequence[Path]) -> None:
 def _print_commands(name: str, packages: Sequence[str], folder: Path) -> None:
     """Print how to install what is missing, and how to run the gate."""
     click.echo(f"\nThe gate is for {'plain Python functions' if name == _PLAIN else name}.")
+    for other, framework in _FRAMEWORKS.items():
+        if name == _PLAIN and _is_installed(framework.adapter):
+            click.echo(f"{framework.adapter} lacks {framework.distribution}: install that for --framework {other}.")
     click.echo("toolgrade is not published yet: install it from a checkout (pip install FOLDER) or a git address.")
     address = _git_address()
     if address == _PLACEHOLDER:
@@ -97,7 +100,7 @@ def _print_commands(name: str, packages: Sequence[str], folder: Path) -> None:
     if missing:
         click.echo(f"  pip install {_arguments(missing)}")
     where = "" if folder == Path() else f"cd {shlex.quote(printable(str(folder)))} && "
-    click.echo(f"  {where}pytest evals\n")
+    click.echo(f"  {where}python -m pytest evals\n")
 
 
 def _arguments(packages: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from toolgrade.cli.io import reason_of, stop
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     examples=(
         "toolgrade mcp-record --output calls.jsonl -- python server.py",
-        "toolgrade score calls.jsonl --goldens goldens.jsonl",
+        "toolgrade score calls.jsonl --metric tool-success-rate",
     ),
 )
 @click.option("--output", "output", required=True, metavar="FILE", help="File to add the recorded calls to.")

@@ -11,7 +11,7 @@ import click
 from toolgrade._internal.text import plural, printable
 from toolgrade.cli.help import command
 from toolgrade.cli.inputs import expand
-from toolgrade.cli.io import exit_on_error, warn
+from toolgrade.cli.io import warn
 from toolgrade.cli.options import InputPath, OutputPath
 from toolgrade.cli.report_options import (
     ReportOptions,
@@ -69,8 +69,7 @@ def report(
         display = _with_page(display)
     reports = _read(results, display)
     evaluation = reports[-1] = replace(reports[-1], gate=replace(reports[-1].gate, **gate))
-    with exit_on_error(results[-1]):
-        display.show(reports, results, lines_of=expand(lines_of, "nothing was shown"), always=False)
+    display.show(reports, results, lines_of=expand(lines_of, "nothing was shown"), always=False)
     if comment:
         from toolgrade.cli.pull_request import post_comment  # noqa: PLC0415 - loaded only with --comment
 

@@ -11,13 +11,16 @@ import click
 
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import printable
-from toolgrade.cli.io import exit_on_error, json_document, title_of, write_text
+from toolgrade.cli.io import exit_on_error, json_document, stop, title_of, write_text
 from toolgrade.cli.options import Decorator, OutputPath, bundle, clear_settings, options_in
+from toolgrade.errors import ToolgradeError
 
 if TYPE_CHECKING:
     from toolgrade.report import Report
 
 _LIMIT = 20
+_RESERVED = ("name", "date", "models", "tokens", "time", "toolgrade", "python", "started_at", "seconds")
+"""Facts that are recorded, or have an option of their own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +50,14 @@ class ReportOptions:
         are annotated.
         """
         views = [named(report, source) for report, source in zip(reports, sources, strict=True)]
-        self._write(views, reports[-1])
-        if "-" not in self.targets.values() and (always or not self.targets):
-            self._print(views)
-        elif not always:
+        is_printed = "-" not in self.targets.values() and (always or not self.targets)
+        try:
+            self._write(views, reports[-1])
+            if is_printed:
+                self._print(views)
+        except ToolgradeError as error:  # a field of --by that no case has
+            stop(str(error))
+        if not is_printed and not always:
             for target in self.targets.values():
                 if target != "-":
                     click.echo(f"wrote {printable(target)}", err=True)
@@ -170,8 +177,9 @@ def _facts(texts: Sequence[str]) -> dict[str, str]:
     for key, sign, _ in pairs:
         if not key or not sign:
             raise click.UsageError(f"--meta must be KEY=VALUE, such as model=gpt-4.1, got {key!r}")
-        if key == "name":
-            raise click.UsageError("--meta cannot set the name; use --name")
+        if key in _RESERVED:
+            hint = "; use --name" if key == "name" else ", which is recorded"
+            raise click.UsageError(f"--meta cannot set {key!r}{hint}")
     return {key: value for key, _, value in pairs}
 
 

@@ -198,8 +198,6 @@ def _columns(rows: Sequence[Row]) -> list[_Column]:
 _ROOM: Final = 500
 """Whole rows in memory, beside the worst, before the others become outlines."""
 
-_EMPTY_CASE: Final = LLMTestCase()
-
 _COUNTED: Final = ("kind", "tool", "expected", "called", "turn", "path")
 """Fields of a finding by which it is counted."""
 _values_of: Final = attrgetter(*_COUNTED)
@@ -219,6 +217,7 @@ class WorstRows:
         # Many rows have equal outlines, which are stored once.
         self._outlines: dict[Hashable, tuple[MetricResult, ...]] = {}
         self._reported: set[str] = set()
+        self._tagged: dict[tuple[str, ...], LLMTestCase] = {}
 
     def add(self, row: Row) -> None:
         """Add a row; one that is an outline already is one of a part, with which it shares its results."""
@@ -245,20 +244,27 @@ class WorstRows:
         for metric in range(max(map(len, results.values()), default=0)):
             # Results without a score come first among the worst, but only results with findings are shown side by side.
             for group in (self._whole, [place for place in self._whole if results[place][metric].findings]):
-                worst.update(nsmallest(self._full, group, key=lambda place: severity(results[place][metric])))
+                worst.update(nsmallest(self._full, group, key=lambda place: self._rank(place, metric)))
             errors = [(text, place) for place in self._whole if (text := error_of(results[place][metric]))]
             worst.update(place for _, place in nsmallest(1, errors))  # the one that a summary shows
         return worst
 
+    def _rank(self, place: int, metric: int) -> tuple[bool, int, float]:
+        """Return a sort key of a result, in the order in which a report lists cases: broken runs, then by result."""
+        row = self.rows[place]
+        is_alone = all(result.status is ResultStatus.SKIPPED for result in row.results)  # then it is not measured
+        return row.wrong_end is None, *((0, 0.0) if is_alone else severity(row.results[metric]))
+
     def _outline(self, row: Row) -> Row:
-        """Return a row without what makes it large.
+        """Return a row without what makes it large; its tags stay, by which pass rates are shown.
 
         The case of the first row with a warning keeps its id and name, since a report names it.
         """
         texts = {text for result in row.results for text in result.warnings}
-        case = _EMPTY_CASE
+        tags = tuple(getattr(row.case, "tags", None) or ())
+        case = self._tagged.setdefault(tags, LLMTestCase(tags=list(tags)) if tags else LLMTestCase())
         if not texts <= self._reported:
-            case = LLMTestCase(id=row.case.id, name=row.case.name)
+            case = case.model_copy(update={"id": row.case.id, "name": row.case.name})
             self._reported |= texts
         return row._replace(case=case, results=self._shared(row.results), is_outline=True)
 

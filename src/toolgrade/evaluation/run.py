@@ -290,6 +290,7 @@ class Evaluator(Generic[T]):
         ... )
         >>> print(evaluator.add_tool_correctness(should_consider_ordering=True).run())
         Passed: 1 case passed.
+        Noticed in passed cases: 'book_flight' in 1 case (1 missing).
         tool_correctness(ordered): mean 0.5 over 1 case; 1 passed, 0 failed (at 0.5), 0 skipped, 0 errored
     """
 

@@ -1,6 +1,6 @@
 """Checks of the expectations of cases and goldens, before anything is scored.
 
-docs/lint.md lists the kinds of findings and the limits.
+docs/expectations.md lists the kinds of findings and the limits.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from toolgrade.report.redaction import redact
 from toolgrade.report.report import CaseResult, MetricSummary, Report, TrialSummary
 from toolgrade.report.terminal.results import result_text
 from toolgrade.report.text.first_problem import case_problem
+from toolgrade.report.text.headline import title_of
 from toolgrade.report.text.phrases import (
     WORD_TEXTS,
     agreement_lines,
@@ -39,7 +40,7 @@ _MOST_SECONDS = 10**12  # a number beyond it, from a file of results, is not a t
 _START = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
 
-def render_junit(report: Report, *, title: str, redactor: Redactor = DEFAULT) -> str:
+def render_junit(report: Report, *, title: str | None = None, redactor: Redactor = DEFAULT) -> str:
     """Return a report as JUnit XML.
 
     Names of cases that occur several times are numbered, so that no server takes two for one. Characters that XML
@@ -48,7 +49,7 @@ def render_junit(report: Report, *, title: str, redactor: Redactor = DEFAULT) ->
 
     Args:
         report: The report.
-        title: A name, such as that of a file.
+        title: A name; by default that in `report.about`, else "Evaluation".
         redactor: Redacts values and texts.
 
     Raises:
@@ -69,7 +70,7 @@ def render_junit(report: Report, *, title: str, redactor: Redactor = DEFAULT) ->
         raise InvalidDataError("a report of totals has no single cases, and a file without failures would look passed")
     # An answer whose components alone have metrics is no test, unless its app broke.
     cases = [case for case in report.cases if case.own_results or case.wrong_end is not None]
-    title = one_line(redact(title, redactor), _MAX_NAME)
+    title = one_line(redact(title_of(report, title), redactor), _MAX_NAME)
     root = ET.Element("testsuites", {"name": title, **_counts(cases)})
     root.attrib.update(_time([report.about.get("seconds")]))
     suite = ET.SubElement(root, "testsuite", {"name": title, **_counts(cases), "skipped": "0"})

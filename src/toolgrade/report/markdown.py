@@ -17,13 +17,13 @@ from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.report.comparison import CaseChange, Comparison
 from toolgrade.report.overview import TrendPoint, overview
 from toolgrade.report.redaction import redact
-from toolgrade.report.report import MetricSummary, Report, TrialSummary
+from toolgrade.report.report import CaseResult, MetricSummary, Report, TrialSummary
 from toolgrade.report.terminal.results import result_text
 from toolgrade.report.text import phrases
 from toolgrade.report.text.agent_table import MOST_GOLDENS, AgentOutcome, AgentTable, agent_table
 from toolgrade.report.text.breakdown import changes_by_tool, problem_rows
-from toolgrade.report.text.first_problem import entry_problem, first_problem
-from toolgrade.report.text.headline import facts_line, title_of
+from toolgrade.report.text.first_problem import case_problem, entry_problem, first_problem
+from toolgrade.report.text.headline import facts_line, title_of, title_with_date
 from toolgrade.report.text.phrases import (
     WORD_TEXTS,
     Entry,
@@ -137,6 +137,8 @@ def render_markdown(
     if tools:
         page.add("## Findings by tool")
         page.add_table(["tool", "cases", "findings of all metrics"], "lrl", tools, what="tool")
+    broken = [case for case in report.cases if case.wrong_end is not None and not case.own_results]
+    page.add_list(list(map(_broken_line, broken)), what="broken case", title="## Without results")
     _add_failures(page, bad, limit)
     _add_rest(page, rest)
     return page.text()
@@ -186,12 +188,20 @@ def _add_slices(page: Page, title: str, parts: Sequence[Slice]) -> None:
     )
 
 
+def _gate(point: TrendPoint) -> str:
+    return f"{_SIGNS['passed']} passed" if point.passed else f"{_SIGNS['failed']} failed"
+
+
 def _add_trend(page: Page, points: Sequence[TrendPoint]) -> None:
     """Add a table of several evaluations; two of them are compared already."""
     if len(points) > _FEWEST_POINTS:
         page.add("## Trend")
-        rows = [(_name(one.name), one.date, rate_text(one.cases), code(one.change)) for one in points]
-        page.add_table(["evaluation", "date", "passed", "since the one before"], "lrrl", rows, what="evaluation")
+        rows = [
+            (_name(one.name), one.date, _gate(one), rate_text(one.cases), f"{one.cases.cases:,}", code(one.change))
+            for one in points
+        ]
+        header = ["evaluation", "date", "gate", "passed", "cases", "since the one before"]
+        page.add_table(header, "lrlrrl", rows, what="evaluation")
 
 
 def _add_judging(page: Page, summaries: Sequence[MetricSummary]) -> None:
@@ -215,7 +225,9 @@ def _add_trials(page: Page, summaries: Sequence[TrialSummary]) -> None:
 
 
 def _add_comparison(page: Page, comparison: Comparison) -> None:
-    page.add(f"## Against the baseline\n\n{plural(comparison.in_both, 'case')} in both.")
+    page.add(
+        f"## Compared with {code(title_with_date(comparison.about_a))}\n\n{plural(comparison.in_both, 'case')} in both."
+    )
     header = ["metric", "pairs", "before", "now", "difference", "95 % interval", "worse", "better", "p"]
     rows = [(_name(metric.metric), *phrases.comparison_cells(metric)) for metric in comparison.metrics]
     page.add_table(header, "lrrrrrrrr", rows, what="compared metric")
@@ -274,6 +286,10 @@ def _add_failures(page: Page, bad: Sequence[Entry], limit: int) -> None:
     if lines:
         for block in (title, *lines):
             page.add(block)
+
+
+def _broken_line(case: CaseResult) -> str:
+    return f"- {_SIGNS[case.outcome]} {_name(case.label)} {code(case_problem(case))}"
 
 
 def _failure_line(entry: Entry) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from toolgrade.redact import Redactor
@@ -52,15 +53,22 @@ def overview(report: Report, earlier: Sequence[Report], by: Sequence[str], redac
     Raises:
         ConfigurationError: No case has a value at a path of `by`.
     """
+    earlier = [_named(one, place) for place, one in enumerate(earlier)]
     comparison = redact(compare_with(earlier[-1], report), redactor) if earlier else None
     tables = [(field, slices_of(report, field)) for field in dict.fromkeys(by)]
-    if not by:
+    if not by and any(any(getattr(case.case, "tags", None) or ()) for case in report.cases):
         tags = slices_of(report, "tag")
         tables += [("tag", tags)] if any(0 < part.cases < report.case_count for part in tags) else []
     slices = [(field, [one._replace(name=_plain(one.name, redactor)) for one in parts]) for field, parts in tables]
-    facts = {name: _plain(text, redactor) for name, text in facts_of(report).items()}
+    facts = {_plain(name, redactor): _plain(text, redactor) for name, text in facts_of(report).items()}
     compared = None if isinstance(comparison, str) else comparison
     return Overview(headline(report, comparison), facts, slices, _trend([*earlier, report], redactor), compared)
+
+
+def _named(report: Report, place: int) -> Report:
+    """Return an earlier report with a name that says whether it was interrupted."""
+    name = f"{report.about.get('name') or f'#{place + 1}'}{' (interrupted)' * report.interrupted}"
+    return replace(report, about={**report.about, "name": name})
 
 
 def _plain(text: str, redactor: Redactor) -> str:
@@ -75,7 +83,7 @@ def _trend(reports: Sequence[Report], redactor: Redactor) -> list[TrendPoint]:
         if place:
             compared = compare_with(reports[place - 1], report, resamples=0)
             change = compared if isinstance(compared, str) else changes_text(compared.outcomes)
-        facts = {title: _plain(text, redactor) for title, text in facts_of(report).items()}
+        facts = {_plain(title, redactor): _plain(text, redactor) for title, text in facts_of(report).items()}
         cases, date = slice_of(name, report.cases), date_of(report.about)
         points.append(TrendPoint(name, date, report.verdict.passed, cases, _plain(change, redactor), facts))
     return points

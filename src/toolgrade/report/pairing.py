@@ -116,9 +116,9 @@ def compare_with(before: Report, after: Report, *, resamples: int = RESAMPLES) -
         return "a report of totals has no single cases"
     pairs = pair_reports(before, after)
     if pairs.differences:
-        return pairs.differences[0][1]
-    if not pairs.cases.both or not pairs.metrics:
-        return f"no {'metric' if pairs.cases.both else 'case'} is in both"
+        return f"{pairs.differences[0][1]} (A: the earlier ones)"
+    if not pairs.cases.both:
+        return "no case is in both"
     return pairs.compare(resamples=resamples)
 
 
@@ -158,8 +158,9 @@ class CasePair(NamedTuple):
 
     @property
     def cluster(self) -> tuple[str, str]:
-        """Key of the cases that are not independent of this one: those of one golden, or of one name."""
-        return self.key.name if self.a.golden is None else ("golden", str(self.a.golden))
+        """Key of the cases that are not independent of this one: those of one id or golden, or of one name."""
+        is_unnamed = self.key.name[0] in {"content", "position"}
+        return ("golden", str(self.a.golden)) if is_unnamed and self.a.golden is not None else self.key.name
 
 
 class _PairedCases(NamedTuple):

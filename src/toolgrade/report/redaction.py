@@ -128,7 +128,8 @@ def _redacted(value: Any, redactor: Redactor) -> Any:  # noqa: ANN401 - of any c
     if isinstance(value, tuple):
         return tuple(_redacted(item, redactor) for item in value)
     if isinstance(value, Mapping):
-        return redactor(dict(value))
+        plain = cast("dict[str, Any]", redactor(dict(value)))
+        return {str(redactor(name)): item for name, item in plain.items()}
     if isinstance(value, BaseModel):  # a case; what was evaluated may be no case at all, and then failed
         return value.model_copy(update={name: redactor(text) for name, text in case_names(value).items()})
     return redactor(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -106,10 +107,13 @@ class CaseResult:
     def name(self) -> str:
         """The case's id, else its name, else the beginning of its question, else its position from 1 as `#3`.
 
-        All rows of one golden share it; the question of a conversation is its first one.
+        All rows of one golden share it; the question of a conversation is its first one, and stands for a UUID, too.
         """
-        names = case_names(self.case)
-        return names.get("id") or names.get("name") or _question_in(self.case) or f"#{self.cluster + 1}"
+        names, question = case_names(self.case), _question_in(self.case)
+        given = names.get("id") or names.get("name") or ""
+        if question and _UUID.fullmatch(given):
+            return question
+        return given or question or f"#{self.cluster + 1}"
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -232,6 +236,7 @@ def content_key(case: object) -> str | None:
 
 _KEY_DIGITS = 12
 _LONGEST_QUESTION = 60
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _LOW_AGREEMENT = 0.5
 """The writes of a run that agree less with those of the other runs are named."""
 _LONGEST_ERROR = 300
@@ -664,6 +669,10 @@ class Report:
         """Whether the gate holds: by default, whether every case passed and the evaluation was completed."""
         return self.verdict.passed
 
+    def __bool__(self) -> bool:
+        """Return `passed`, so that `assert evaluate(...)` is a gate."""
+        return self.passed
+
     def _trials(self) -> Iterator[Trial]:
         """Yield the cases for the verdict; the rows of an app that ran are one case, with all their results."""
         if not any(case.apart for case in self.cases):
@@ -770,11 +779,11 @@ class Report:
 
         With several agents, each has a line, then follows what differs.
         """
-        agents = self.agents
-        sentences: list[str] = _module("text.headline").headline(_module("redaction").redact(self))
+        redacted: Report = _module("redaction").redact(self)
+        agents, sentences = redacted.agents, _module("text.headline").headline(redacted)
         if len(agents) <= 1:
             return "\n".join([*sentences, *map(str, self.summaries)])
-        lines = [f"{name}: {summary}" for name in agents for summary in self.of_agent(name).summaries]
+        lines = [f"{name}: {summary}" for name in agents for summary in redacted.of_agent(name).summaries]
         comparisons: tuple[Comparison, ...] = _module("pairing").compare_agents(self, resamples=0)
         for name, comparison in zip(agents[1:], comparisons, strict=True):
             lines += [f"{name} against {agents[0]}: {metric}" for metric in comparison.metrics]

@@ -28,6 +28,8 @@ from strategies import case_fields, conversation_fields, image_case_fields
 from toolgrade import BudgetMetric, ConfigurationError, MetricAssertionError, MLLMTestCase, ToolUseMetric, Turn
 from toolgrade import ConversationalTestCase as OwnConversation
 from toolgrade import LLMTestCase as OwnCase
+from toolgrade import ToolCall as OwnCall
+from toolgrade import ToolCallParams as OwnParams
 from toolgrade import ToolCorrectnessMetric as OwnToolCorrectness
 from toolgrade import evaluate as own_evaluate
 from toolgrade.cases import AnyCase
@@ -191,6 +193,15 @@ def test_metrics_of_deepeval_in_evaluate(capsys: pytest.CaptureFixture[str]) -> 
     assert "Exact Match" in capsys.readouterr().out
     with pytest.raises(MetricAssertionError, match="Exact Match"):
         compat.assert_test(from_deepeval(case("a", actual_output="no", expected_output="yes")), [ExactMatchMetric()])
+
+
+def test_parameters_of_toolgrade_in_a_metric_of_deepeval() -> None:
+    """A suite that moves by halves compares the same: DeepEval ignores members of another enumeration."""
+    called, expected = (OwnCall(name="a", input_parameters={"x": number}) for number in (1, 2))
+    one = OwnCase(input="q", actual_output="a", tools_called=[called], expected_tools=[expected])
+    metric = ToolCorrectnessMetric(threshold=1, evaluation_params=[OwnParams.INPUT_PARAMETERS])  # type: ignore[list-item]
+
+    assert own_evaluate([one], [from_deepeval(metric)]).summaries[0].mean == 0
 
 
 def test_the_program_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NoReturn
 
+from toolgrade._internal.lazy_imports import import_extra
 from toolgrade._internal.options import require, require_one_name
 from toolgrade._internal.sync_bridge import run_sync
 from toolgrade._internal.text import error_text
@@ -496,6 +497,11 @@ def _without_result(metric: Any) -> Any:  # noqa: ANN401 - a metric of any kind
     for name in _RESULT:
         with suppress(AttributeError):  # a property of a suite's metric
             setattr(fresh, name, None)
+    params = getattr(fresh, "evaluation_params", None)
+    if isinstance(params, list) and is_of_deepeval(metric):  # DeepEval ignores members of another enumeration
+        theirs = import_extra("deepeval.test_case", "deepeval", "a metric of DeepEval").ToolCallParams
+        names = [one.name if isinstance(one, ToolCallParams) else "" for one in params]
+        fresh.evaluation_params = [getattr(theirs, name, one) for name, one in zip(names, params, strict=True)]
     return fresh
 
 

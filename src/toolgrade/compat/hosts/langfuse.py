@@ -27,7 +27,7 @@ def evaluator(
         metrics: The metrics.
         to_case: Builds a case from `input`, `output`, `expected_output` and `metadata`. By default the output contains
             the called tools, under `tools_called`, `messages` or `agent_trajectory`, or is a `Run`; and the expected
-            output, or the metadata, contains the expected ones, under `expected_tools`; docs/runners.md lists all keys.
+            output, or the metadata, contains the expected ones, under `expected_tools`; docs/extend.md lists all keys.
         redactor: Redacts secrets in comments.
 
     Raises:

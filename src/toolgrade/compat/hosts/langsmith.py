@@ -40,7 +40,7 @@ def evaluator(
         metrics: The metrics.
         to_case: Builds a case from `inputs`, `outputs` and `reference_outputs`. By default the outputs contain the
             called tools, under `tools_called`, `messages` or `agent_trajectory`, and the reference the expected ones,
-            under `expected_tools`; docs/runners.md lists all keys. Its toolgrade errors become comments; others are
+            under `expected_tools`; docs/extend.md lists all keys. Its toolgrade errors become comments; others are
             raised to LangSmith.
         redactor: Redacts secrets in comments.
 

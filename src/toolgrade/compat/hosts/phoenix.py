@@ -56,7 +56,7 @@ def evaluator(
         metrics: The metrics.
         to_case: Builds a case from `input`, `output`, `expected` and `metadata`. By default the output of the task
             contains the called tools, under `tools_called`, `messages` or `agent_trajectory`; and the output of the
-            example, or its metadata, contains the expected ones, under `expected_tools`; docs/runners.md lists all
+            example, or its metadata, contains the expected ones, under `expected_tools`; docs/extend.md lists all
             keys.
         redactor: Redacts secrets in explanations.
 

@@ -47,7 +47,7 @@ def assertion(
         metrics: The metrics.
         to_case: Builds a case from `output` and `context`. By default the output contains the calls in the form of
             promptfoo's providers, or `messages`, `tools_called` or `agent_trajectory`; and the metadata of the test, or
-            the `config` of the assertion, contains the expected ones, under `expected_tools`; docs/runners.md lists all
+            the `config` of the assertion, contains the expected ones, under `expected_tools`; docs/extend.md lists all
             keys.
         redactor: Redacts secrets in reasons.
 

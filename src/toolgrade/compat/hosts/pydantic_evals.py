@@ -31,7 +31,7 @@ def evaluator(
         metric: The metric.
         to_case: Builds a case from an `EvaluatorContext`. By default the output contains the called tools, under
             `tools_called`, `messages` or `agent_trajectory`, or is a `Run`; and the expected output, or the metadata,
-            contains the expected ones, under `expected_tools`; docs/runners.md lists all keys.
+            contains the expected ones, under `expected_tools`; docs/extend.md lists all keys.
         redactor: Redacts secrets in reasons and errors.
 
     Raises:

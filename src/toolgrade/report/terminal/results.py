@@ -21,7 +21,7 @@ from toolgrade.report.terminal.tables import print_agents, print_comparison, pri
 from toolgrade.report.text import phrases
 from toolgrade.report.text.agent_table import agent_table
 from toolgrade.report.text.breakdown import warning_kinds
-from toolgrade.report.text.first_problem import entry_problem
+from toolgrade.report.text.first_problem import case_problem, entry_problem
 from toolgrade.report.text.headline import facts_line, title_of
 from toolgrade.report.text.phrases import (
     WORD_TEXTS,
@@ -114,7 +114,8 @@ def print_report(
     """
     screen = Screen(console)
     quiet = quiet or bool(report.totals)
-    view = overview(replace(report, about=redact(report.about)), earlier, by, DEFAULT)
+    report = replace(report, about=redact(report.about))
+    view = overview(report, earlier, by, DEFAULT)
     interrupted = " (interrupted)" if report.interrupted else ""
     heading = f"{printable(title_of(report, title))}: {phrases.cases_text(report)}{interrupted}"
     screen.line(heading, "bold")
@@ -123,6 +124,7 @@ def print_report(
     screen.blank()
     if not quiet:
         entries = sorted(report.results(), key=worst_first)
+        _print_broken(screen, report, 0 if full else limit)
         _print_lists(screen, report.metrics, entries, 0 if full else limit)
         _print_details(screen, entries if full else _worst_per_case(entries)[:details], full=full)
         print_tools(screen, report)
@@ -180,6 +182,17 @@ def _worst_per_case(entries: Sequence[Entry]) -> list[Entry]:
         if result.score not in (None, 1) and result.findings:
             worst.setdefault(case.index, (case, result))
     return list(worst.values())
+
+
+def _print_broken(screen: Screen, report: Report, limit: int) -> None:
+    """Print the cases that no metric measured because their runs broke."""
+    broken = [redact(case) for case in report.cases if case.wrong_end is not None and not case.own_results]
+    listed = broken[: limit or None]
+    for case in listed:
+        text = WORD_TEXTS[case.outcome].upper()
+        screen.print(Text.assemble((text, WORD_STYLES[case.outcome]), "  ", one_line(case.label, _LABEL)), indent=1)
+        screen.line(case_problem(case), indent=3)
+    screen.more(len(broken) - len(listed), "(--limit 0 lists all)")
 
 
 def _print_lists(screen: Screen, metrics: Sequence[str], entries: Sequence[Entry], limit: int) -> None:

@@ -157,7 +157,9 @@ def print_trend(screen: Screen, points: Sequence[TrendPoint]) -> None:
         return
     screen.line("\nTrend", "bold")
     for point in points:
-        screen.line(f"{point.name} {point.date}: {rate_text(point.cases)} passed", indent=1)
+        gate = "passed" if point.passed else "FAILED"
+        figures = f"{rate_text(point.cases)} of {plural(point.cases.cases, 'case')} passed"
+        screen.line(f"{point.name} {point.date}  {gate}: {figures}", indent=1)
         screen.lines(filter(None, [point.change]), "dim", indent=3)
 
 

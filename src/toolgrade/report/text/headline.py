@@ -1,6 +1,6 @@
 """The first sentences of every view, for a reader who decides: the verdict, the difference, and where it goes wrong.
 
-Failed: 43 of 300 cases failed, 3 could not be measured; 86 % of those measured passed (81 % to 89 %).
+Failed: 43 of 300 cases failed, 3 could not be measured; 86 % of those measured passed (95 % interval 81 % to 89 %).
 Compared with release 7 (2026-11-21), 12 of 297 cases became worse and 5 better, which may be chance (p = 0.14).
 Most often wrong: 'book_flight' in 31 of 43 failed cases (28 with wrong arguments), there mostly 'seats'.
 """
@@ -20,7 +20,7 @@ from toolgrade.report.comparison import Comparison, OutcomeChanges
 from toolgrade.report.report import Report, one_case
 from toolgrade.report.text.breakdown import breakdowns, problem_rows
 from toolgrade.report.text.phrases import one_line, p_text
-from toolgrade.report.text.slices import rate_text, slice_of
+from toolgrade.report.text.slices import slice_of, whole_percent
 
 ALPHA = 0.05
 """Differences with a larger p are called chance."""
@@ -28,8 +28,10 @@ ALPHA = 0.05
 _FEWEST = 5
 """Cases from which on the first sentence has a rate."""
 _MOST_NAMES = 5
+_FEW = 2
 _LONGEST_FACT = 200
 _SHORT_COMMIT = 12
+_NO_CONTENT = frozenset({"id", "name", "tags"})
 _OWN_FACTS = ("name", "toolgrade", "python", "started_at", "seconds", "commit")
 """Facts of a report that have words of their own, or are left to its end."""
 
@@ -51,17 +53,25 @@ def _verdict_sentence(report: Report) -> str:
     text = f"{'Passed' if verdict.passed else 'Failed'}: {verdict.sentence}"
     whole = slice_of("", report.cases)
     if whole.measured >= _FEWEST and whole.counts["failed"]:
-        text += f"; {rate_text(whole)} of those measured passed"
+        low, high = whole.interval or (0.0, 0.0)
+        interval = f"95 % interval {whole_percent(low)} to {whole_percent(high)}"
+        text += f"; {whole_percent(whole.rate or 0.0)} of those measured passed ({interval})"
     return f"{text}."
 
 
 def change_sentence(comparison: Comparison) -> str:
     """Return what changed since an earlier evaluation, and whether it may be chance."""
+    sides = ((len(comparison.only_a), "of before", "missing"), (len(comparison.only_b), "of now", "new"))
+    rest = [f"{plural(amount, 'case')} {which} {_are(amount)} {what}" for amount, which, what in sides if amount]
     lost = len(comparison.losses)
-    rest = f"; {plural(lost, 'more case')} passed before and {'has' if lost == 1 else 'have'} no verdict now" * bool(
-        lost
-    )
-    return f"Compared with {title_with_date(comparison.about_a)}, {changes_text(comparison.outcomes)}{rest}."
+    if lost:
+        rest.insert(0, f"{plural(lost, 'more case')} passed before and {'has' if lost == 1 else 'have'} no verdict now")
+    title, changes = title_with_date(comparison.about_a), changes_text(comparison.outcomes)
+    return f"Compared with {title}, {'; '.join([changes, *rest])}."
+
+
+def _are(amount: int) -> str:
+    return "is" if amount == 1 else "are"
 
 
 def changes_text(changes: OutcomeChanges) -> str:
@@ -93,6 +103,8 @@ def _place(report: Report) -> str:
     """Return the tool that goes wrong in most failed cases, how, and with which argument; empty without a finding."""
     failed = replace(report, cases=tuple(case for case in report.cases if case.outcome == "failed"))
     rows = problem_rows(failed)
+    if not failed.cases:
+        return _seen_in_passed(report)
     if not rows:
         return ""
     # Of equally frequent tools, one that is merely called in addition comes last.
@@ -103,6 +115,16 @@ def _place(report: Report) -> str:
     return (
         f"Most often wrong: {tool!r} in {cases:,} of {plural(len(failed.cases), 'failed case')} ({problems}){argument}."
     )
+
+
+def _seen_in_passed(report: Report) -> str:
+    """Return what was noticed in passed cases, which cost no score: calls beyond the expected ones, and warnings."""
+    passed = replace(report, cases=tuple(case for case in report.cases if case.outcome == "passed"))
+    rows = [f"{tool!r} in {plural(cases, 'case')} ({problems})" for tool, cases, problems in problem_rows(passed)]
+    warned = sum(any(result.warnings for result in case.own_results) for case in passed.cases)
+    texts = [join_first(rows, _FEW, count_rest=True)] if rows else []
+    texts += [f"{plural(warned, 'case')} with warnings"] if warned else []
+    return f"Noticed in passed cases: {'; '.join(texts)}." if texts else ""
 
 
 def title_with_date(about: Mapping[str, Any], default: str = "the earlier results") -> str:
@@ -137,7 +159,9 @@ def facts_of(report: Report) -> dict[str, str]:
 
 
 def _recorded_facts(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield what the runs of the cases recorded: models, tokens, and seconds."""
+    """Yield what the runs of the cases recorded: models, tokens, and seconds; nothing if some cases have no content."""
+    if any(not getattr(entry.case, "model_fields_set", _NO_CONTENT) - _NO_CONTENT for entry in report.cases):
+        return  # they were read from the JSON of a report, or are too many to be kept
     models: Counter[str] = Counter()
     tokens: Counter[str] = Counter()
     seconds: list[float] = []

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from toolgrade._internal.text import short_json
+from toolgrade.errors import ConfigurationError
 from toolgrade.report.field_paths import values_at
 from toolgrade.report.report import CaseResult, Report
 from toolgrade.stats import rate_interval
@@ -35,10 +36,10 @@ def rate_text(part: Slice) -> str:
     """Return the pass rate of cases with its 95 % interval: `86 % (81 % to 89 %)`; `-` if none was measured."""
     if part.rate is None or part.interval is None:
         return "-"
-    return f"{_whole(part.rate)} ({_whole(part.interval[0])} to {_whole(part.interval[1])})"
+    return f"{whole_percent(part.rate)} ({whole_percent(part.interval[0])} to {whole_percent(part.interval[1])})"
 
 
-def _whole(share: float) -> str:
+def whole_percent(share: float) -> str:
     """Return a share as a whole percentage; only exactly 0 and 1 are 0 % and 100 %."""
     return f"{round(share * 100) if share in {0, 1} else min(max(round(share * 100), 1), 99)} %"
 
@@ -74,7 +75,10 @@ def slices_of(report: Report, by: str) -> list[Slice]:
 def _names(report: Report, by: str) -> list[Sequence[str]]:
     """Return the names of the slices that each case is in."""
     if by in {"tag", "tags"}:
-        return [getattr(case.case, "tags", None) or [""] for case in report.cases]
+        tags = [getattr(case.case, "tags", None) or [""] for case in report.cases]
+        if not any(map(any, tags)):
+            raise ConfigurationError("no case has a tag, by which cases are grouped; results as JSON have none")
+        return tags
     if by == "agent":
         return [[case.agent or ""] for case in report.cases]
     values = values_at([case.case for case in report.cases], by, "field of --by")

@@ -76,13 +76,20 @@ def transcript_text(case: object) -> str:
     """
     run = case if isinstance(case, Run) else getattr(case, "run", None)
     lines: list[str] = []
-    for message in messages_of(case.to_test_case() if isinstance(case, Run) else case):
+    messages = messages_of(case.to_test_case() if isinstance(case, Run) else case)
+    for place, message in enumerate(messages, start=1):
         for call in message.calls:
             lines += _call_lines(call, 1)
         parts = message.content if isinstance(message.content, list) else [message.content or ""]
         text = " ".join("[image]" if isinstance(part, MLLMImage) else part for part in parts)
-        if text or not message.calls:
+        if text or not message.calls or place == len(messages):
             lines.append(f"{message.role}: {_plain(text) or '(nothing)'}")
+    if run is not None:
+        lines += [f"handoff: {one.from_agent or '?'} -> {one.to_agent or '?'}" for one in run.handoffs]
+        lines += [
+            f"handoff that failed: {one_line(run.calls[at].name)}" for at in run.failed_handoffs if at < len(run.calls)
+        ]
+        lines += [f"warning: {_plain(text)}" for text in run.warnings]
     if run is not None and (run.status is not RunStatus.OK or run.error is not None):
         lines.append(f"the run ended: {run.status.value}{f' ({_plain(run.error)})' if run.error else ''}")
     return "\n".join(lines)
