@@ -44,7 +44,7 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Opened]:
     heard: list[str] = []
 
     def open_report(
-        report: Report, *, title: str = "cases.jsonl", page: dict[str, Any] | None = None, **options: Any
+        report: Report, *, title: str | None = "cases.jsonl", page: dict[str, Any] | None = None, **options: Any
     ) -> Any:
         target = tmp_path / "report.html"
         write_html(target, report, title=title, **(page or {}))
@@ -407,6 +407,18 @@ def test_nothing_is_wider_than_the_window(opened: Opened, width: int) -> None:
         viewport={"width": width, "height": 800},
     )
     tab.get_by_role("button", name="Open all shown").click()
+
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [360, 768])
+def test_long_names_stay_inside_of_the_window(opened: Opened, width: int) -> None:
+    """Of the evaluation, facts, tools, arguments and tags."""
+    name = "x" * 3000
+    call = ToolCall(name=name, input_parameters={name: name})
+    case = LLMTestCase(id=name, tools_called=[call], expected_tools=[ToolCall(name="y" + name)], tags=[name])
+    report = evaluate([case], [ToolCorrectnessMetric()], about={"name": name, name: name})
+    tab = opened(report, title=None, viewport={"width": width, "height": 800})
 
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
 

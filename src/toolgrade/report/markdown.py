@@ -231,6 +231,9 @@ def _add_comparison(page: Page, comparison: Comparison) -> None:
     header = ["metric", "pairs", "before", "now", "difference", "95 % interval", "worse", "better", "p"]
     rows = [(_name(metric.metric), *phrases.comparison_cells(metric)) for metric in comparison.metrics]
     page.add_table(header, "lrrrrrrrr", rows, what="compared metric")
+    note = phrases.broken_runs_note(comparison)
+    if note:
+        page.add(note)
     changes = changes_by_tool(change for metric in comparison.metrics for change in metric.regressions)
     tools: list[tuple[str, ...]] = []
     for tool, kind, cases in changes:

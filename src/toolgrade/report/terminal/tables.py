@@ -26,7 +26,7 @@ from toolgrade.report.terminal.console import (
 from toolgrade.report.text.agent_table import AgentOutcome, AgentTable, GoldenRow
 from toolgrade.report.text.breakdown import changes_by_tool, problem_rows
 from toolgrade.report.text.headline import changes_text, title_with_date
-from toolgrade.report.text.phrases import WORD_TEXTS, comparison_cells, one_line, p_legend
+from toolgrade.report.text.phrases import WORD_TEXTS, broken_runs_note, comparison_cells, one_line, p_legend
 from toolgrade.report.text.slices import MOST_SLICES, SLICE_COLUMNS, Slice, rate_text, slice_cells
 from toolgrade.result import ResultStatus
 
@@ -195,7 +195,7 @@ def print_comparison(comparison: Comparison, *, limit: int = 20, console: Consol
         heading = f"{name}{plural(len(metric.improvements), 'case')} failed in A, passed in B"
         _print_changes(screen, metric.improvements, Text(heading, "bold green"), "A", limit)
     screen.blank()
-    screen.lines(_column_key(comparison), "dim")
+    screen.lines(filter(None, (*_column_key(comparison), broken_runs_note(comparison))), "dim")
     screen.lines((*_caveats(comparison), *map(printable, comparison.notes)))
 
 

@@ -147,6 +147,16 @@ def comparison_cells(metric: MetricComparison) -> tuple[str, ...]:
     )
 
 
+def broken_runs_note(comparison: Comparison) -> str:
+    """Return why metrics have more pairs than there are verdicts; empty if they do not."""
+    pairs = max((metric.paired for metric in comparison.metrics), default=0)
+    if pairs <= comparison.outcomes.both:
+        return ""
+    return (
+        "Scores also of cases whose run broke, which have no verdict of their scores, are among the pairs of a metric."
+    )
+
+
 def p_legend(comparison: Comparison) -> str:
     """Return what p is, as `p: McNemar's exact test of worse against better, two-sided.`, on one line."""
     test = "exact sign-flip test, over ids," if comparison.repeated else "McNemar's exact test"
