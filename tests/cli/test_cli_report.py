@@ -379,6 +379,27 @@ def test_names_and_facts_of_several_results(streamed: Path, tmp_path: Path) -> N
     assert "no case has 'metadata.no'" in wrong[3].stderr
 
 
+def test_goldens_that_were_not_asked_are_a_fact(runs: Path, tmp_path: Path) -> None:
+    """Of the report of `score`, and of its results: a green report of one case of many is no good news."""
+    goldens, results = tmp_path / "goldens.jsonl", tmp_path / "r.jsonl"
+    lines = [{"id": name, "input": name, "expected_tools": []} for name in ("right", "never", "nor this")]
+    goldens.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    shown = [run("score", runs, "--goldens", goldens, "--results", results), run("report", results)]
+
+    assert ["goldens without a case 2; date " in one.stdout for one in shown] == [True, True]
+
+
+def test_cases_whose_runs_broke_are_listed(tmp_path: Path) -> None:
+    """Also without results, as pytest reports a test that broke: in the terminal and in Markdown."""
+    end = {"outcome": "agent_error", "why": "the test ended before it measured: ValueError: no key"}
+    case = {"index": 0, "id": "refund", "outcome": "agent_error", "wrong_end": end, "results": []}
+    (tmp_path / "r.json").write_text(json.dumps({"metrics": [], "cases": [case]}), encoding="utf-8")
+    shown, page = run("report", tmp_path / "r.json"), run("report", tmp_path / "r.json", "--md", "-")
+
+    assert "AGENT ERROR  refund\n   the test ended before it measured: ValueError: no key\n" in shown.stdout
+    assert "- ❌ `refund` `the test ended before it measured: ValueError: no key`" in page.stdout
+
+
 def test_score_writes_names_and_facts_into_its_results(runs: Path, tmp_path: Path) -> None:
     """A later report shows them without being told again; the commit is that of CI."""
     results, env = tmp_path / "r.jsonl", {"GITHUB_SHA": "abc123"}

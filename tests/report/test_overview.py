@@ -85,6 +85,37 @@ def test_sentences_of_one_evaluation() -> None:
     )
 
 
+def test_what_costs_no_score_is_noticed() -> None:
+    """Further calls, and calls that failed, where no case failed; a report is true if its gate holds."""
+    extra = LLMTestCase(tools_called=[BOOK, ToolCall(name="pay")], expected_tools=[BOOK])
+    failing = BOOK.model_copy(update={"execution": Execution(status="error", error="TimeoutError")})
+    broken = LLMTestCase(tools_called=[failing], expected_tools=[BOOK])
+    noticed = evaluate([extra, broken], [METRIC], show_progress=False)
+
+    assert headline(noticed) == [
+        "Passed: 2 cases passed.",
+        "Noticed in passed cases: 'pay' in 1 case (1 unexpected); 1 case with warnings.",
+    ]
+    assert noticed
+    assert not report("pf")
+
+
+def test_what_is_missing_since_before_is_said() -> None:
+    """Fewer cases must not look like better ones."""
+    before = report("pppf", "release 6")
+
+    now = replace(before, cases=before.cases[:2])
+    _, second = headline(now, compare(before, now))
+
+    assert second == (
+        "Compared with release 6 (2026-11-21), none of 2 cases changed between passed and failed; 2 cases of before "
+        "are missing."
+    )
+    interrupted = overview(before, [replace(before, interrupted=True)], (), DEFAULT)
+    assert interrupted.sentences[1].startswith("Compared with release 6 (interrupted) (2026-11-21), ")
+    assert interrupted.trend[0].name == "release 6 (interrupted)"
+
+
 @pytest.mark.parametrize(
     ("before", "after", "sentence"),
     [
@@ -267,6 +298,15 @@ def test_a_case_is_called_by_its_question() -> None:
     assert names[0] == "Is it sunny?"
     assert len(names[1]) == 60
     assert names[2] == "#3"
+
+
+def test_a_generated_id_is_no_name() -> None:
+    """A UUID, as recorders make them, says less than the question; without one it stays."""
+    uuid = "01a22a2f-b2b7-7611-96fd-51e86c02219e"
+    cases = [LLMTestCase(id=uuid, input=text, tools_called=[], expected_tools=[]) for text in ("Sunny?", None)]
+    report = evaluate(cases, [METRIC], show_progress=False)
+
+    assert [(entry.name, entry.identity) for entry in report.cases] == [("Sunny?", ("id", uuid)), (uuid, ("id", uuid))]
 
 
 def test_a_case_in_a_notebook() -> None:

@@ -12,6 +12,7 @@ from toolgrade.dataset import Golden
 from toolgrade.errors import ReplayError
 from toolgrade.redact import DEFAULT
 from toolgrade.report import MetricSummary
+from toolgrade.report.report import is_generated_id
 from toolgrade.report.text.phrases import WORD_TEXTS
 from toolgrade.result import MetricResult, ResultStatus
 from toolgrade.verdict import Gate, Tally
@@ -95,7 +96,7 @@ def report_json(notes: Sequence[dict[str, Any]], *, is_complete: bool) -> str:
         if "case" in note:
             case = {**note["case"], "index": len(cases), "test": note["test"]}
             del case["label"]
-            if not case.get("id") and not case.get("name"):
+            if not (case.get("id") or case.get("name")) or is_generated_id(case.get("id") or ""):
                 case["id"] = note["test"] if note["number"] == 1 else f"{note['test']} #{note['number']}"
                 case.pop("key", None)
             used = {result["metric"] for result in note["case"]["results"]}

@@ -41,7 +41,8 @@ class ReportBuilder:
     """Takes the rows of each unit as soon as they are measured, so that they survive an interruption.
 
     `facts` are those of the report (see `session_facts`), `names` the unique names of the metrics of whole answers.
-    `advance` is called after each unit, and `on_turn` after each turn of a conversation but the last.
+    `late_facts` are known at the end. `advance` is called after each unit, and `on_turn` after each turn of a
+    conversation but the last.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class ReportBuilder:
         self._seconds_before = 0.0
         self._began = time.monotonic()
         self._about = facts
+        self.late_facts: dict[str, Any] = {}
         if file is not None and file.content.end is not None:
             self._seconds_before = file.content.end.seconds
 
@@ -120,7 +122,11 @@ class ReportBuilder:
 
     def _about_now(self) -> dict[str, Any]:
         """Return versions, and the duration of all sessions that were completed and of this one so far."""
-        return {**self._about, "seconds": round(self._seconds_before + time.monotonic() - self._began, 3)}
+        return {
+            **self._about,
+            **self.late_facts,
+            "seconds": round(self._seconds_before + time.monotonic() - self._began, 3),
+        }
 
     def complete(self) -> Report:
         """Write the end of the file, and return the report.
@@ -145,7 +151,7 @@ class ReportBuilder:
         """Write the end of the file, unless interrupted, and return the report of rows of recorded files."""
         about = self._about_now()
         if self.file is not None and not interrupted:
-            self.file.complete(len(rows), about["seconds"])
+            self.file.complete(len(rows), about["seconds"], self.late_facts)
         report = ranked_report(rows, self.names)
         return replace(report, interrupted=interrupted, about=about, gate=self.gate)
 

@@ -491,13 +491,18 @@ class Intake(Generic[T]):
         self.bad.check(setup.paths[0], has_cases=self._count > self.bad.count, reject=False)
         if setup.cluster is not None and not self._repetitions:
             raise ConfigurationError(f"no case has {setup.cluster!r}, the cluster")
-        texts = (
-            [] if setup.goldens is None else setup.goldens.missing_partners(self._used, self._without, self._ambiguous)
-        )
+        texts: list[str] = []
+        if setup.goldens is not None:
+            texts = setup.goldens.missing_partners(self._used, self._without, self._ambiguous)
         texts += [f"{source_name(setup.paths[file])}: {replaced_text(count)}" for file, count in self._replaced.items()]
         for text in texts:
             warnings.warn(text, ToolgradeWarning, stacklevel=5)
         self.bad.warn("each counts as a case that was not measured", stacklevel=5)
+
+    @property
+    def goldens_without_case(self) -> int:
+        """Number of goldens that no case has."""
+        return 0 if self._plan.goldens is None else len(self._plan.goldens.goldens) - len(self._used)
 
 
 class FileEvaluation:
@@ -564,6 +569,8 @@ class FileEvaluation:
                 yield False
         self._take(self._intake.rest())
         self._intake.check()
+        if self._intake.goldens_without_case:
+            self._builder.late_facts["goldens without a case"] = self._intake.goldens_without_case
         texts = [*islice(self._warnings, _MAX_WARNINGS)]
         if len(self._warnings) > _MAX_WARNINGS:
             texts.append(f"and {len(self._warnings) - _MAX_WARNINGS} more warnings")

@@ -186,7 +186,7 @@ def _report_of_lines(data: bytes, name: str) -> Report:
     rows += lost
     if (header.error_texts, header.text_tools) != ("default", []):  # here, other calls would have failed
         rows = [row._replace(is_outline=True) for row in rows]  # so that runs are not compared again
-    about = {**header.about, **({} if content.end is None else {"seconds": content.end.seconds})}
+    about = {**header.about, **({} if content.end is None else {**content.end.facts, "seconds": content.end.seconds})}
     if header.cases is None:
         report = ranked_report(rows, metrics)
         return replace(report, interrupted=content.end is None, about=about, gate=header.gate.to_gate())

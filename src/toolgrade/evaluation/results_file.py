@@ -154,6 +154,7 @@ class End(Written):
     complete: Literal[True]
     cases: Position
     seconds: float = 0.0
+    facts: dict[str, JsonValue] = Field(default_factory=dict[str, Any])
 
 
 class WrittenRow(Written):
@@ -485,10 +486,11 @@ class ResultsFile:
         if not self.is_untouched:
             self.write(lines, reused)
 
-    def complete(self, cases: int, seconds: float) -> None:
-        """Write the end, unless the file has it and nothing has changed."""
+    def complete(self, cases: int, seconds: float, facts: Mapping[str, Any] | None = None) -> None:
+        """Write the end, unless the file has it and nothing has changed; `facts` are those that are known now."""
         if not self.is_untouched:
-            self.write(json_text({"complete": True, "cases": cases, "seconds": seconds}).encode() + b"\n")
+            end = {"complete": True, "cases": cases, "seconds": seconds, **({"facts": dict(facts)} if facts else {})}
+            self.write(json_text(end).encode() + b"\n")
 
     def close(self) -> None:
         """Close the file; remove it if it is new and nothing was written."""

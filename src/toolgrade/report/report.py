@@ -111,7 +111,7 @@ class CaseResult:
         """
         names, question = case_names(self.case), _question_in(self.case)
         given = names.get("id") or names.get("name") or ""
-        if question and _UUID.fullmatch(given):
+        if question and is_generated_id(given):
             return question
         return given or question or f"#{self.cluster + 1}"
 
@@ -196,6 +196,11 @@ def one_case(case: object) -> TestCase | None:
         with suppress(InvalidDataError):  # its expectations cannot be joined, so that nothing was aligned
             return case.to_test_case()
     return case if isinstance(case, (LLMTestCase, MLLMTestCase)) else None
+
+
+def is_generated_id(text: str) -> bool:
+    """Return whether an id is a UUID, which a recorder or a framework has generated."""
+    return _UUID.fullmatch(text) is not None
 
 
 def _question_in(case: object) -> str:
