@@ -193,7 +193,7 @@ def test_facts_are_what_was_recorded() -> None:
         "model": "gpt",
         "models": "gpt-4.1",
         "tokens": "200 input, 14 output",
-        "time": "2.00 s a case",
+        "time": "2.0 s a case",
         "commit": "0123456789ab",
         "date": "2026-11-21",
     }

@@ -78,19 +78,18 @@ _WITHOUT_COST = frozenset[FindingKind]({"not_compared", "not_judged", "unknown_e
 def first_divergence(result: MetricResult) -> Finding | None:
     """Return the finding that comes first in the run; `None` without findings, except those that name nothing wrong.
 
-    A call that a plan forbids comes before all others, since it alone makes the score 0; findings that cost no score
-    come last. In between, the turn decides, then the position of the call that was made. A missing call stands where it
-    should have been made: behind the call that was made for the one expected before it. A finding without a position,
-    such as a budget, comes last, and of two at the same place the first in the list wins.
+    A call that a plan forbids comes before all others, since it alone makes the score 0; findings that cost no score,
+    such as calls beyond the expected ones where only these are counted, come last. In between, the turn decides, then
+    the position of the call that was made. A missing call stands where it should have been made: behind the call that
+    was made for the one expected before it. A finding without a position, such as a budget, comes last, and of two at
+    the same place the first in the list wins.
     """
     alignment = result.alignment
     forbidden = {called for called, _ in alignment.forbidden} if alignment else set[int]()
+    free = _WITHOUT_COST | ({"unexpected"} if alignment and result.score == alignment.score() else set())
 
     def order(finding: Finding) -> tuple[int, int, float]:
-        if finding.kind == "forbidden" and finding.called in forbidden:
-            rank = 0
-        else:
-            rank = 2 if finding.kind in _WITHOUT_COST else 1
+        rank = 0 if finding.kind == "forbidden" and finding.called in forbidden else 1 + (finding.kind in free)
         return rank, finding.turn or 0, _position(finding, alignment)
 
     return min(_problems(result), key=order, default=None)

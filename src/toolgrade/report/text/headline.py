@@ -179,7 +179,7 @@ def _recorded_facts(report: Report) -> Iterator[tuple[str, str]]:
     amounts = [f"{tokens[name]:,} {name.partition('_')[0]}" for name in names if name in tokens]
     yield "tokens", f"{', '.join(amounts)}{_of(counted, report)}" if amounts else ""
     mean = sum(seconds) / len(seconds) if seconds else 0.0
-    yield "time", f"{hundredths_text(mean)} s a case{_of(len(seconds), report)}" if seconds else ""
+    yield "time", f"{mean:.1f} s a case{_of(len(seconds), report)}" if seconds else ""
 
 
 def _of(cases: int, report: Report) -> str:
