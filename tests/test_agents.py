@@ -67,7 +67,7 @@ def test_goldens_are_evaluated() -> None:
     """Each golden becomes a case with the called tools."""
     report = evaluate(goldens=[golden("a"), golden("b", id="second")], agent=looks_up, metrics=[METRIC])
 
-    assert [case.label for case in report.cases] == ["#1", "second"]
+    assert [case.label for case in report.cases] == ["a", "second"]
     assert [case.results[0].score for case in report.cases] == [1, 1]
     assert isinstance(report.cases[0].case, LLMTestCase)
     assert report.cases[0].case.actual_output == "found"

@@ -204,7 +204,9 @@ def test_the_command_scores_all_of_them(runs: list[Counted], tmp_path: Path) -> 
     plain = json.loads((tmp_path / "above.json").read_text(encoding="utf-8"))
 
     assert (above.code, below.code) == (0, 1)
-    assert above.out.replace(" PASSED: ", " FAILED: ") == below.out
+    start, end = "\n PASSED: ", "\n FAILED: "
+    assert above.out.partition("\n\n")[2].replace(start, end) == below.out.partition("\n\n")[2]
+    assert (" Passed: " in above.out, " Failed: " in below.out) == (True, True)
     assert "0 agent errors" in above.out
     assert all(f"\n {run.id} " in above.out for run in runs)
     assert {case["id"]: case["results"][0]["score"] for case in plain["cases"]} == expected

@@ -124,7 +124,7 @@ def test_each_kind_of_app(app: Callable[[str], Any], in_a_loop: bool) -> None:
     else:
         report = evaluate(goldens=iter(goldens), observed_callback=app, metrics=[METRIC])
 
-    assert table(report) == {"one": {METRIC.label: 1}, "#2": {METRIC.label: 0}}
+    assert table(report) == {"one": {METRIC.label: 1}, "Ho!": {METRIC.label: 0}}
     case = the_case(report)
     assert (case.input, case.actual_output, case.tags, case.metadata) == ("Hi!", "found ['Hi!']", ["t"], {"k": 1})
     assert the_case(report, 1).expected_output == "found"
@@ -304,13 +304,13 @@ def test_a_component_that_was_not_reached() -> None:
     name = f"inner: {METRIC.label}"
 
     assert table(report) == {
-        "#1": {name: "errored"},
-        "#2": {name: "skipped"},
-        "#2 > inner": {name: 1},
-        "#3": {name: "skipped"},
+        "bad": {name: "errored"},
+        "Hi!": {name: "skipped"},
+        "Hi! > inner": {name: 1},
+        "other": {name: "skipped"},
     }
     assert [(result.metric, case.label) for case, result in report.results()] == [
-        (name, label) for label in ("#1", "#2 > inner", "#3")
+        (name, label) for label in ("bad", "Hi! > inner", "other")
     ]
     assert report.cases[0].results[0].reason == (
         "Not measured: the app failed before it reached 'inner': ValueError: no"
@@ -332,8 +332,8 @@ def test_the_app_may_have_metrics_itself() -> None:
     ]
 
     assert table(evaluate(goldens=goldens, observed_callback=app)) == {
-        "#1 > app": {f"app: {METRIC.label}": 1},
-        "#2 > app": {f"app: {METRIC.label}": 0},
+        "Hi! > app": {f"app: {METRIC.label}": 1},
+        "bad > app": {f"app: {METRIC.label}": 0},
     }
 
 

@@ -163,7 +163,7 @@ def test_every_view_shows_the_numbers_and_the_verdict() -> None:
         page, html = render_markdown(report, title="t"), render_html(report, title="t")
 
         assert f"**{verdict}**" in page
-        assert str(report).split("\n")[0] == str(report.summaries[0])
+        assert str(report).split("\n")[-1] == str(report.summaries[0])
         for text in (terminal, page, html, report._repr_html_()):
             assert "no cases" not in text.lower()
             assert "0 cases" not in text.replace(f"{report.case_count:,} cases", "")

@@ -167,15 +167,18 @@ def check_views(report: Report, cases: Sequence[Drawn], *, passed: bool) -> None
     words = f"{counts['passed']} passed, {counts['failed']} failed, {counts['not_measured']} not measured, "
     words += f"{agents} agent error{'' if agents == 1 else 's'}"
     assert report.passed is report.verdict.passed is passed
-    assert ("failed: " not in str(report)) is passed
+    start = "Passed" if passed else "Failed"
+    assert str(report).startswith(f"{start}: ")
     # Terminal, Markdown, HTML, JUnit, JSON, annotations
     file = io.StringIO()
     print_report(report, title="x", console=Console(file=file, width=200))
     assert f"{'PASSED' if passed else 'FAILED'}: {words}" in file.getvalue()
-    assert f"**{'Passed' if passed else 'Failed'}**: {words}, of" in render_markdown(report, title="x")
+    markdown = render_markdown(report, title="x")
+    assert f" **{start}**: `" in markdown
+    assert f"\n{words}, of " in markdown
     page = render_html(report)
     badge = "passed" if passed else "failed"
-    assert f'<p class="headline"><span class="badge {badge}">{badge}</span>' in page
+    assert f'<p class="headline"><span class="badge {badge}">{start}</span>' in page
     legend = dict(re.findall(r'<li class="(\w+)"><b>(\d+)</b>', page.partition("</ul>")[0]))
     assert {name: int(amount) for name, amount in legend.items()} == {name: counts[name] for name in legend}
     root = ET.fromstring(render_junit(report, title="x"))  # noqa: S314 - our own

@@ -52,7 +52,12 @@ def test_the_code_of_the_readme_runs(
 
     asyncio.run(read())
 
-    assert capsys.readouterr().out == "1 matched / 1 expected = 1 (passed at 0.5).\n" * 2
+    printed = capsys.readouterr().out.replace("1 matched / 1 expected = 1 (passed at 0.5).\n", "", 2).splitlines()
+    assert printed == [
+        "user: What is the weather in Paris?",
+        '  weather {"city": "Paris"} -> sunny in Paris',
+        "assistant: Sunny.",
+    ]
     conversation = recorders[0].conversations()[-1]
     assert conversation.id == "support-7"
     assert [turn.role for turn in conversation.turns] == ["user", "assistant"] * 2

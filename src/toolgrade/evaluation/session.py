@@ -37,6 +37,7 @@ from toolgrade.evaluation.rows import CaseKey, Row
 from toolgrade.metrics import Metric, MetricLike
 from toolgrade.metrics.called_tools import refuse_spoilt
 from toolgrade.report import Report
+from toolgrade.report.report import label_of_question
 from toolgrade.result import MetricResult, errored_result
 
 if TYPE_CHECKING:
@@ -399,7 +400,7 @@ class ObservedApp:
         if run is None or recorder is None:
             return [Pending(case, metrics, no_golden=NO_EXPECTATION)]
         expectations = expectations_of(golden)
-        pending = list(component_cases(recorder, expectations, golden.id or f"#{place + 1}"))
+        pending = list(component_cases(recorder, expectations, label_of_question(golden.id, golden.question, place)))
         error = recorder.lost()
         if error is not None and not metrics:  # then those of the components have it
             pending = [part._replace(error=error) for part in pending]

@@ -198,6 +198,11 @@ def one_case(case: object) -> TestCase | None:
     return case if isinstance(case, (LLMTestCase, MLLMTestCase)) else None
 
 
+def label_of_question(identifier: str | None, question: str | None, place: int) -> str:
+    """Return the name of a golden: its id, else the beginning of its question, else its position from 1."""
+    return identifier or short_question(question or "") or f"#{place + 1}"
+
+
 def is_generated_id(text: str) -> bool:
     """Return whether an id is a UUID, which a recorder or a framework has generated."""
     return _UUID.fullmatch(text) is not None
@@ -209,8 +214,12 @@ def _question_in(case: object) -> str:
     if isinstance(case, ConversationalTestCase):
         asked = next((one.question for one in case.exchanges), None)
     texts = asked if isinstance(asked, list) else [asked]
-    question = " ".join(text for text in texts if isinstance(text, str))
-    return shorten(" ".join(str(DEFAULT(question)).split()), _LONGEST_QUESTION)
+    return short_question(" ".join(text for text in texts if isinstance(text, str)))
+
+
+def short_question(text: str) -> str:
+    """Return the beginning of a question on one line, without secrets, as the name of its case."""
+    return shorten(" ".join(str(DEFAULT(text)).split()), _LONGEST_QUESTION)
 
 
 def case_names(case: object) -> dict[str, str]:

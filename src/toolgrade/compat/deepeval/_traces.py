@@ -13,6 +13,7 @@ from toolgrade.dataset import Golden
 from toolgrade.errors import ConfigurationError, NothingRecordedError, NotMeasuredError
 from toolgrade.evaluation.session import ObservedApp, Pending, component_cases, expectations_of
 from toolgrade.metrics import MetricLike
+from toolgrade.report.report import label_of_question
 
 
 class RecordedApp(ObservedApp):
@@ -34,7 +35,7 @@ class RecordedApp(ObservedApp):
         recorder = self._of_goldens[place]
         expected = expectations_of(golden)
         own = {name: value for name in ("id", "tags", "metadata") if (value := getattr(golden, name))}
-        components = list(component_cases(recorder, expected, golden.id or f"#{place + 1}"))
+        components = list(component_cases(recorder, expected, label_of_question(golden.id, golden.question, place)))
         cases = recorder.cases_with(expected | own)
         if not cases:
             text = "no observed function was called for this golden; decorate the function that answers with @observe"
