@@ -388,8 +388,8 @@ class _Summary:
         xml = self._config.stash.get(xml_key, None)
         if xml is not None:
             xml.node_reporters_ordered[:] = [one for one in xml.node_reporters_ordered if one not in self._repeated]
-        known = {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED}
-        self._write(is_complete=exitstatus in known and not self._is_incomplete)
+        complete = {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED}
+        self._write(is_complete=exitstatus in complete and not self._is_incomplete)
 
     def _write(self, *, is_complete: bool) -> None:
         if self._target is not None:

@@ -17,10 +17,10 @@ from toolgrade.cli.report_options import (
     ReportOptions,
     exit_by,
     gate_options,
-    named,
     option,
     read_report,
     report_options,
+    with_name,
 )
 from toolgrade.report import Report
 
@@ -73,7 +73,7 @@ def report(
     if comment:
         from toolgrade.cli.pull_request import post_comment  # noqa: PLC0415 - loaded only with --comment
 
-        post_comment([named(one, path) for one, path in zip(reports, results, strict=True)], display.by)
+        post_comment([with_name(one, path) for one, path in zip(reports, results, strict=True)], display.by)
     if opens:
         _open_page(display.targets["html"])
     exit_by(evaluation)

@@ -49,7 +49,7 @@ class ReportOptions:
         have no other name. With `always` it is also printed if files are written. `lines_of` are the files whose lines
         are annotated.
         """
-        views = [named(report, source) for report, source in zip(reports, sources, strict=True)]
+        views = [with_name(report, source) for report, source in zip(reports, sources, strict=True)]
         is_printed = "-" not in self.targets.values() and (always or not self.targets)
         try:
             self._write(views, reports[-1])
@@ -183,7 +183,7 @@ def _facts(texts: Sequence[str]) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-def named(report: Report, source: str) -> Report:
+def with_name(report: Report, source: str) -> Report:
     """Return a report with the name of its file if it has no other name."""
     return replace(report, about={"name": title_of(source), **report.about})
 

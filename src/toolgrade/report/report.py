@@ -110,10 +110,10 @@ class CaseResult:
         All rows of one golden share it; the question of a conversation is its first one, and stands for a UUID, too.
         """
         names, question = case_names(self.case), _question_in(self.case)
-        given = names.get("id") or names.get("name") or ""
-        if question and is_generated_id(given):
+        name = names.get("id") or names.get("name") or ""
+        if question and is_generated_id(name):
             return question
-        return given or question or f"#{self.cluster + 1}"
+        return name or question or f"#{self.cluster + 1}"
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -210,10 +210,10 @@ def is_generated_id(text: str) -> bool:
 
 def _question_in(case: object) -> str:
     """Return the beginning of the first question of a case, without secrets."""
-    asked: object = getattr(case, "input", None)
+    question: object = getattr(case, "input", None)
     if isinstance(case, ConversationalTestCase):
-        asked = next((one.question for one in case.exchanges), None)
-    texts = asked if isinstance(asked, list) else [asked]
+        question = next((one.question for one in case.exchanges), None)
+    texts = question if isinstance(question, list) else [question]
     return short_question(" ".join(text for text in texts if isinstance(text, str)))
 
 

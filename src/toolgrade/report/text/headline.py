@@ -45,7 +45,8 @@ def headline(report: Report, comparison: Comparison | str | None = None) -> list
         change = f"Not compared with the earlier results: {comparison}."
     else:
         change = _agents_sentence(report) if comparison is None else change_sentence(comparison)
-    return [one_line(text, 2 * _LONGEST_FACT) for text in (_verdict_sentence(report), change, _place(report)) if text]
+    sentences = (_verdict_sentence(report), change, _findings_sentence(report))
+    return [one_line(text, 2 * _LONGEST_FACT) for text in sentences if text]
 
 
 def _verdict_sentence(report: Report) -> str:
@@ -99,7 +100,7 @@ def _agents_sentence(report: Report) -> str:
     return f"By agent: {join_first(texts, _MOST_NAMES, count_rest=True)}."
 
 
-def _place(report: Report) -> str:
+def _findings_sentence(report: Report) -> str:
     """Return the tool that goes wrong in most failed cases, how, and with which argument; empty without a finding."""
     failed = replace(report, cases=tuple(case for case in report.cases if case.outcome == "failed"))
     rows = problem_rows(failed)
