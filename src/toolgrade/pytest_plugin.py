@@ -356,10 +356,15 @@ class _Summary:
         self._unsorted: list[dict[str, Any]] = []
         self._repeated: list[Any] = []
         self._is_incomplete = False
+        self._about: dict[str, Any] = {}
 
     def pytest_sessionstart(self) -> None:
         """Write a report that is not complete, in place of that of an earlier run, in case that this process dies."""
-        self._write(is_complete=False)
+        if self._target is not None:
+            from toolgrade.evaluation.builder import session_facts
+
+            self._about = session_facts({})
+            self._write(is_complete=False)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Remember that tests could not be collected, so that the report lacks them."""
@@ -395,7 +400,7 @@ class _Summary:
         if self._target is not None:
             from toolgrade._pytest.summary import report_json
 
-            self._target.write_text(report_json(self._notes, is_complete=is_complete), encoding="utf-8")
+            self._target.write_text(report_json(self._notes, self._about, is_complete=is_complete), encoding="utf-8")
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show totals and failed results, unless -q, and always the goldens that were written."""

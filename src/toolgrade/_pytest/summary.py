@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from toolgrade._internal.json import json_text, replace_nonfinite
@@ -81,7 +81,7 @@ def golden_lines(notes: Iterable[dict[str, Any]]) -> Iterator[str]:
             yield f"  ... and {plural(len(lines) - _LINES, 'more line')}"
 
 
-def report_json(notes: Sequence[dict[str, Any]], *, is_complete: bool) -> str:
+def report_json(notes: Sequence[dict[str, Any]], about: Mapping[str, Any], *, is_complete: bool) -> str:
     """Return everything as JSON text: `metrics` and `cases` as in a `Report`, each case with its `test`.
 
     Without all tests it is `interrupted`, as if the evaluation had been.
@@ -103,7 +103,7 @@ def report_json(notes: Sequence[dict[str, Any]], *, is_complete: bool) -> str:
             if len(used) < len(metrics):
                 case["apart"] = [metric for metric in metrics if metric not in used]
             cases.append(case)
-    plain: dict[str, Any] = {"metrics": [summary.to_dict() for summary in summaries], "cases": cases}
+    plain: dict[str, Any] = {"metrics": [summary.to_dict() for summary in summaries], "cases": cases, "about": about}
     if not is_complete:
         plain["interrupted"] = True
     return json_text(replace_nonfinite(plain), indent=2) + "\n"
