@@ -145,6 +145,7 @@ def print_slices(screen: Screen, field: str, parts: Sequence[Slice]) -> None:
         screen.lines((f"{name}: {cells[1]} of {cells[0]} cases" for name, cells in rows), indent=3)
     else:
         table = make_table(*SLICE_COLUMNS[1:], first=f"by {printable(field)}")
+        table.expand = False
         for name, cells in rows:
             table.add_row(Name(one_line(name, _LABEL)), *cells)
         screen.print(table)
