@@ -96,7 +96,7 @@ def report_json(notes: Sequence[dict[str, Any]], about: Mapping[str, Any], *, is
         if "case" in note:
             case = {**note["case"], "index": len(cases), "test": note["test"]}
             del case["label"]
-            if not (case.get("id") or case.get("name")) or is_generated_id(case.get("id") or ""):
+            if not (case.get("id") or case.get("name")) or is_generated_id(str(case.get("id") or "")):
                 case["id"] = note["test"] if note["number"] == 1 else f"{note['test']} #{note['number']}"
                 case.pop("key", None)
             used = {result["metric"] for result in note["case"]["results"]}

@@ -253,7 +253,8 @@ class WorstRows:
         """Return a sort key of a result, in the order in which a report lists cases: broken runs, then by result."""
         row = self.rows[place]
         is_alone = all(result.status is ResultStatus.SKIPPED for result in row.results)  # then it is not measured
-        return row.wrong_end is None, *((0, 0.0) if is_alone else severity(row.results[metric]))
+        rank, score = (0, 0.0) if is_alone else severity(row.results[metric])
+        return row.wrong_end is None, rank, score
 
     def _outline(self, row: Row) -> Row:
         """Return a row without what makes it large; its tags stay, by which pass rates are shown.

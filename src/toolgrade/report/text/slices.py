@@ -75,7 +75,7 @@ def slices_of(report: Report, by: str) -> list[Slice]:
 def _names(report: Report, by: str) -> list[Sequence[str]]:
     """Return the names of the slices that each case is in."""
     if by in {"tag", "tags"}:
-        tags = [getattr(case.case, "tags", None) or [""] for case in report.cases]
+        tags: list[Sequence[str]] = [getattr(case.case, "tags", None) or [""] for case in report.cases]
         if not any(map(any, tags)):
             raise ConfigurationError("no case has a tag, by which cases are grouped; results as JSON have none")
         return tags
