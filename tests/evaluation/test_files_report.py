@@ -16,6 +16,7 @@ from toolgrade.evaluation.execute import EvaluationOptions, run_evaluation
 from toolgrade.report.terminal import print_report
 from toolgrade.report.terminal.console import make_console
 from toolgrade.report.text.breakdown import breakdowns, warning_kinds
+from toolgrade.report.text.slices import slices_of
 
 
 @pytest.fixture
@@ -77,6 +78,18 @@ def test_a_report_of_outlines_shows_the_same(path: Path, processes: int) -> None
     assert 3 <= sum(entry in whole.cases for entry in short.cases) <= 12
     assert len({id(entry.case) for entry in short.cases}) < 60
     assert report_of(path, 0, processes=processes) == whole
+
+
+def test_pass_rates_by_tag_are_those_of_all_cases(path: Path, tmp_path: Path) -> None:
+    """Also in a report of outlines, which do not have the content of most cases."""
+    lines = [
+        json.loads(line) | {"tags": ["even" if place % 2 else "odd"]}
+        for place, line in enumerate(path.read_text().splitlines())
+        if line.strip()
+    ]
+    (tmp_path / "b").write_text("\n".join(map(json.dumps, lines)))
+
+    assert slices_of(report_of(tmp_path / "b", 3), "tag") == slices_of(report_of(tmp_path / "b", 0), "tag")
 
 
 def test_it_shows_the_same_after_resuming(path: Path, tmp_path: Path) -> None:
