@@ -55,8 +55,8 @@ sys.addaudithook(refuse_network)
 # Servers on this machine speak HTTP without TLS, but each HTTP client reads all certificates of the machine when it is
 # created, which takes longer than most tests. In a folder it would look for them only when it needs one.
 os.environ.pop("SSL_CERT_FILE", None)
-for _variable in ("GITHUB_SHA", "CI_COMMIT_SHA", "BUILD_SOURCEVERSION", "BITBUCKET_COMMIT", "CIRCLE_SHA1", "GIT_COMMIT"):
-    os.environ.pop(_variable, None)  # reports name the commit of CI
+for _name in ("GITHUB_SHA", "CI_COMMIT_SHA", "BUILD_SOURCEVERSION", "BITBUCKET_COMMIT", "CIRCLE_SHA1", "GIT_COMMIT"):
+    os.environ.pop(_name, None)  # reports name the commit of CI
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent / "no certificates")
 
 # All tests and frameworks together are more than a million objects, which the garbage collector need not look through
