@@ -262,10 +262,10 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if uses_fixture and (report.failed or not (has_measured or notes)):
         why = _why_broken(item, report, call, has_measured=has_measured)
         if why:
-            from toolgrade._pytest.summary import unmeasured_note
+            from toolgrade._pytest.summary import broken_note
 
             notes = item.stash.setdefault(_NOTES, [])
-            notes.append(unmeasured_note(item.name, _golden_of(item), why, call.excinfo and call.excinfo.value))
+            notes.append(broken_note(item.name, _golden_of(item), why, call.excinfo and call.excinfo.value))
             has_measured = True
     item.stash[_MEASURED] = has_measured
     if notes:

@@ -384,9 +384,9 @@ def test_goldens_that_were_not_asked_are_a_fact(runs: Path, tmp_path: Path) -> N
     goldens, results = tmp_path / "goldens.jsonl", tmp_path / "r.jsonl"
     lines = [{"id": name, "input": name, "expected_tools": []} for name in ("right", "never", "nor this")]
     goldens.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    shown = [run("score", runs, "--goldens", goldens, "--results", results), run("report", results)]
+    outputs = [run("score", runs, "--goldens", goldens, "--results", results), run("report", results)]
 
-    assert ["goldens without a case 2; date " in one.stdout for one in shown] == [True, True]
+    assert ["goldens without a case 2; date " in one.stdout for one in outputs] == [True, True]
 
 
 def test_cases_whose_runs_broke_are_listed(tmp_path: Path) -> None:
@@ -394,9 +394,9 @@ def test_cases_whose_runs_broke_are_listed(tmp_path: Path) -> None:
     end = {"outcome": "agent_error", "why": "the test ended before it measured: ValueError: no key"}
     case = {"index": 0, "id": "refund", "outcome": "agent_error", "wrong_end": end, "results": []}
     (tmp_path / "r.json").write_text(json.dumps({"metrics": [], "cases": [case]}), encoding="utf-8")
-    shown, page = run("report", tmp_path / "r.json"), run("report", tmp_path / "r.json", "--md", "-")
+    terminal, page = run("report", tmp_path / "r.json"), run("report", tmp_path / "r.json", "--md", "-")
 
-    assert "AGENT ERROR  refund\n   the test ended before it measured: ValueError: no key\n" in shown.stdout
+    assert "AGENT ERROR  refund\n   the test ended before it measured: ValueError: no key\n" in terminal.stdout
     assert "- ❌ `refund` `the test ended before it measured: ValueError: no key`" in page.stdout
 
 
@@ -404,10 +404,10 @@ def test_score_writes_names_and_facts_into_its_results(runs: Path, tmp_path: Pat
     """A later report shows them without being told again; the commit is that of CI."""
     results, env = tmp_path / "r.jsonl", {"GITHUB_SHA": "abc123"}
     RUNNER.invoke(main, ["score", str(runs), "--results", str(results), "--name", "7", "--meta", "team=a"], env=env)
-    shown = run("report", results, "-q").stdout
+    output = run("report", results, "-q").stdout
 
-    assert shown.startswith("7: 3 cases\n")
-    assert "team a; commit abc123; date " in shown
+    assert output.startswith("7: 3 cases\n")
+    assert "team a; commit abc123; date " in output
 
 
 # Colors and encodings of the output

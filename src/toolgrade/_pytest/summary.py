@@ -109,8 +109,8 @@ def report_json(notes: Sequence[dict[str, Any]], about: Mapping[str, Any], *, is
     return json_text(replace_nonfinite(plain), indent=2) + "\n"
 
 
-def unmeasured_note(test: str, golden: Golden | None, why: str, error: BaseException | None) -> dict[str, Any]:
-    """Return the note of a test that measured nothing, so that the report is not green without it.
+def broken_note(test: str, golden: Golden | None, why: str, error: BaseException | None) -> dict[str, Any]:
+    """Return the note of a test that broke or measured nothing, so that the report is not green without it.
 
     An agent that left its recording has failed; any other error broke it.
     """

@@ -71,7 +71,11 @@ def init(*, folder: Path, framework: str | None) -> None:
     for path, text in contents.items():
         _write_new(folder / path, text)
         click.echo(f"wrote {printable(str(folder / path))}")
-    _print_commands(name, packages, folder, is_chosen_here=framework is None)
+    if framework is None and name == _PLAIN:
+        for other, one in _FRAMEWORKS.items():
+            if _is_installed(one.adapter):
+                click.echo(f"{one.adapter} lacks {one.distribution}: install that for --framework {other}.")
+    _print_commands(name, packages, folder)
 
 
 def _refuse_existing(paths: Sequence[Path]) -> None:
@@ -83,12 +87,9 @@ def _refuse_existing(paths: Sequence[Path]) -> None:
         stop(f"{places} {are} not overwritten; move {them}, or name another FOLDER; nothing was written")
 
 
-def _print_commands(name: str, packages: Sequence[str], folder: Path, *, is_chosen_here: bool) -> None:
-    """Print how to install what is missing, also for another framework than this one, and how to run the gate."""
+def _print_commands(name: str, packages: Sequence[str], folder: Path) -> None:
+    """Print how to install what is missing, and how to run the gate."""
     click.echo(f"\nThe gate is for {'plain Python functions' if name == _PLAIN else name}.")
-    for other, framework in _FRAMEWORKS.items() if is_chosen_here else ():
-        if name == _PLAIN and _is_installed(framework.adapter):
-            click.echo(f"{framework.adapter} lacks {framework.distribution}: install that for --framework {other}.")
     click.echo("toolgrade is not published yet: install it from a checkout (pip install FOLDER) or a git address.")
     address = _git_address()
     if address == _PLACEHOLDER:

@@ -62,7 +62,9 @@ def overview(report: Report, earlier: Sequence[Report], by: Sequence[str], redac
     slices = [(field, [one._replace(name=_plain(one.name, redactor)) for one in parts]) for field, parts in tables]
     facts = {_plain(name, redactor): _plain(text, redactor) for name, text in facts_of(report).items()}
     compared = None if isinstance(comparison, str) else comparison
-    return Overview(headline(report, comparison), facts, slices, _trend([*earlier, report], redactor), compared)
+    return Overview(
+        headline(report, comparison), facts, slices, _trend([*earlier, report], comparison, redactor), compared
+    )
 
 
 def _named(report: Report, place: int) -> Report:
@@ -75,13 +77,15 @@ def _plain(text: str, redactor: Redactor) -> str:
     return one_line(redact(text, redactor))
 
 
-def _trend(reports: Sequence[Report], redactor: Redactor) -> list[TrendPoint]:
+def _trend(reports: Sequence[Report], last: Comparison | str | None, redactor: Redactor) -> list[TrendPoint]:
+    """Return a point for each of several reports; `last` is how the last one differs from the one before."""
     points: list[TrendPoint] = []
     for place, report in enumerate(reports if len(reports) > 1 else ()):
         name = _plain(str(report.about.get("name") or f"#{place + 1}"), redactor)
         change = ""
         if place:
-            compared = compare_with(reports[place - 1], report, resamples=0)
+            is_last = place == len(reports) - 1
+            compared = last if is_last and last else compare_with(reports[place - 1], report, resamples=0)
             change = compared if isinstance(compared, str) else changes_text(compared.outcomes)
         facts = {_plain(title, redactor): _plain(text, redactor) for title, text in facts_of(report).items()}
         cases, date = slice_of(name, report.cases), date_of(report.about)

@@ -499,9 +499,9 @@ def _without_result(metric: Any) -> Any:  # noqa: ANN401 - a metric of any kind
             setattr(fresh, name, None)
     params = getattr(fresh, "evaluation_params", None)
     if isinstance(params, list) and is_of_deepeval(metric):  # DeepEval ignores members of another enumeration
-        theirs = import_extra("deepeval.test_case", "deepeval", "a metric of DeepEval").ToolCallParams
+        enumeration = import_extra("deepeval.test_case", "deepeval", "a metric of DeepEval").ToolCallParams
         names = [one.name if isinstance(one, ToolCallParams) else "" for one in params]
-        fresh.evaluation_params = [getattr(theirs, name, one) for name, one in zip(names, params, strict=True)]
+        fresh.evaluation_params = [getattr(enumeration, name, one) for name, one in zip(names, params, strict=True)]
     return fresh
 
 
