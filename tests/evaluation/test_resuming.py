@@ -492,6 +492,16 @@ def test_another_version_is_a_warning(whole: tuple[bytes, Report], tmp_path: Pat
         assert plain(ask(forbidden, path, resume=True)) == plain(whole[1])
 
 
+def test_results_of_other_facts_are_a_warning(tmp_path: Path) -> None:
+    """They are reused, as those of another version."""
+    path = tmp_path / "r.jsonl"
+    before = ask(Agent(), path, about={"model": "a", "team": "x"})
+
+    with pytest.warns(ToolgradeWarning, match=r"are kept: model a before, b now; part \(none\) before, 2 now$"):
+        again = ask(forbidden, path, resume=True, about={"model": "b", "team": "x", "part": "2"})
+    assert again.cases == before.cases
+
+
 def test_options_hold_no_secrets(tmp_path: Path) -> None:
     """The header of the file has the options of a user's metric without its key."""
 

@@ -608,7 +608,7 @@ def _name_of(value: object) -> str:
 
 
 def _check_same(path: str, before: Header, now: Header) -> None:
-    """Check that a file was written with the same metrics; another version of toolgrade is a warning.
+    """Check that a file was written with the same metrics; another version of toolgrade, or other facts, is a warning.
 
     Raises:
         ConfigurationError: The metrics or their options differ; the message lists the differences. Or the cases of the
@@ -627,6 +627,13 @@ def _check_same(path: str, before: Header, now: Header) -> None:
         )
     if before.toolgrade != now.toolgrade:
         message = f"{printable(path)} was written by toolgrade {before.toolgrade}, and this is {now.toolgrade}"
+        warnings.warn(message, ToolgradeWarning, stacklevel=2)
+    others = [name for name in {**before.facts, **now.facts} if before.facts.get(name) != now.facts.get(name)]
+    if others:
+        pairs = (
+            f"{name} {before.facts.get(name, '(none)')} before, {now.facts.get(name, '(none)')} now" for name in others
+        )
+        message = f"{printable(path)} has results of another evaluation, which are kept: {printable('; '.join(pairs))}"
         warnings.warn(message, ToolgradeWarning, stacklevel=2)
 
 
