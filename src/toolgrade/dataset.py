@@ -1,4 +1,4 @@
-"""Files of cases: JSON Lines with one case or record per line, plain, gzip or zstd; also one JSON array of them.
+"""Files of cases: JSON Lines with one case or record per line, plain or gzip; also one JSON array of them.
 
 All problems of a file are collected before any is raised, each with its line and JSON path.
 """
@@ -58,7 +58,7 @@ ANSWERS: Final = "answers"
 forms of `Golden.turns`."""
 
 Source: TypeAlias = "str | os.PathLike[str] | BinaryIO"
-"""A path, `"-"` for standard input, or an open binary file; gzip and zstd are recognized by their content."""
+"""A path, `"-"` for standard input, or an open binary file; gzip is recognized by its content."""
 
 BOM: Final = b"\xef\xbb\xbf"
 
@@ -178,7 +178,7 @@ class Golden(Model):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> list[Golden]:
-        """Return the goldens of a file: JSON Lines with one golden per line, or one JSON array; plain, gzip or zstd.
+        """Return the goldens of a file: JSON Lines with one golden per line, or one JSON array; plain or gzip.
 
         A key `$schema` of a golden is ignored.
 
@@ -250,8 +250,7 @@ def torn_text(name: str, problem: Problem) -> str:
 def read_bytes(source: Source) -> bytes:
     """Return the unpacked content of a file, without a byte order mark.
 
-    Raises `DataFileError` for broken gzip or zstd data, `MissingPackageError` for zstd data without zstandard, and
-    `OSError`.
+    Raises `DataFileError` for broken gzip data, and `OSError`.
     """
     try:
         with open_source(source) as file:
@@ -374,7 +373,7 @@ def problems_of(error: InvalidDataError) -> tuple[Problem, ...]:
 def read_documents(
     source: Source, *, allow_nan: bool = False, is_one: Callable[[list[Any]], bool] = lambda _: False
 ) -> Iterator[Document]:
-    """Yield the values of a file, in its order; gzip and zstd are recognized.
+    """Yield the values of a file, in its order; gzip is recognized.
 
     The file is JSON Lines, or one JSON value on any number of lines. A list is one document for each item, unless
     `is_one` says that it is one document. Blank lines are skipped. A line that cannot be read is a document with

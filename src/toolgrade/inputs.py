@@ -130,12 +130,11 @@ def read_cases(source: Source, *, allow_nan: bool = False) -> list[TestCase]:
     `run_id`: a `JsonlSink` writes a run again when it was resumed.
 
     Args:
-        source: A path, `"-"` for standard input, or an open binary file; gzip and zstd are recognized.
+        source: A path, `"-"` for standard input, or an open binary file; gzip is recognized.
         allow_nan: Accept bare NaN and infinities, which JSON does not have.
 
     Raises:
         DataFileError: Some lines cannot be read; `problems` has all of them with line and path.
-        MissingPackageError: It is zstd data, and zstandard is not installed.
         OSError: The file cannot be opened or read.
 
     Example:
@@ -210,7 +209,6 @@ def read_entries(source: Source, how: Reading) -> Iterator[Entry]:
     """Yield the entries of a file, in its order. Files of cases or conversations are not held in memory.
 
     Raises:
-        MissingPackageError: It is zstd data, and zstandard is not installed.
         OSError: The file cannot be opened or read.
     """
     documents = read_documents(source, allow_nan=how.allow_nan, is_one=is_one_conversation)

@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from gzip import GzipFile
 from itertools import islice
 from operator import eq
 from pathlib import Path
@@ -23,8 +24,6 @@ from typing import Any, BinaryIO, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from toolgrade._internal.compression import (
     CORRUPTION_ERRORS,
-    GZIP,
-    ZSTD,
     TooLargeError,
     corruption_message,
     lines_of,
@@ -94,19 +93,15 @@ class FilePart:
 
     Attributes:
         file: Position of the file, from 0.
-        size: Number of bytes in the file.
+        size: Number of bytes of the file that are done with it.
         first: Number of the first line, from 1; `None` for a whole file.
-        start: First byte of lines in a plain file.
-        end: First byte after them.
-        data: Content of what can be read only once, or is packed.
+        data: The content; `None` for a whole file that can be opened again.
         problem: Why it cannot be read.
     """
 
     file: int
     size: int
     first: int | None = None
-    start: int = 0
-    end: int = 0
     data: bytes | None = None
     problem: str | None = None
 
@@ -237,14 +232,10 @@ def divide(paths: Sequence[str]) -> Iterator[FilePart]:
     """Yield the parts of all files, in their order; lines are counted on the way.
 
     Raises:
-        MissingPackageError: A file is zstd data, and zstandard is not installed.
         OSError: A file cannot be opened or read.
     """
     for number, path in enumerate(paths):
-        if size_of(path) and not _is_packed(path):
-            yield from _plain_parts(number, path)
-        else:
-            yield from _stream_parts(number, path)
+        yield from _parts(number, path)
 
 
 def size_of(path: str) -> int:
@@ -252,40 +243,30 @@ def size_of(path: str) -> int:
     return Path(path).stat().st_size if path != "-" and Path(path).is_file() else 0
 
 
-def _is_packed(path: str) -> bool:
-    with Path(path).open("rb") as file:
-        return file.read(len(ZSTD)).startswith((GZIP, ZSTD))
-
-
-def _plain_parts(number: int, path: str) -> Iterator[FilePart]:
-    """Yield the parts of a plain file, whose lines the processes read."""
-    with Path(path).open("rb") as file:
-        start, first = 0, 1
-        while piece := file.read(PART_BYTES):
-            if not start and (len(piece) < PART_BYTES or not _are_lines(piece, file)):
-                yield FilePart(number, size_of(path))
-                return
-            piece += file.readline()
-            end = start + len(piece)
-            yield FilePart(number, len(piece), first, start, end)
-            start, first = end, first + piece.count(b"\n")
-
-
-def _stream_parts(number: int, path: str) -> Iterator[FilePart]:
-    """Yield the parts of what is packed, or can be read only once; they bring their content along."""
-    size, first = size_of(path), 1
+def _parts(number: int, path: str) -> Iterator[FilePart]:
+    """Yield the parts of a file: large ones of lines are divided."""
+    left, first, limit = size_of(path), 1, max_record_bytes()
     try:
         with open_source(path) as file:
+            is_packed = isinstance(cast("object", file), GzipFile)  # how much was read is not known before its end
             while piece := file.read(PART_BYTES):
                 if first == 1 and (len(piece) < PART_BYTES or not _are_lines(piece, file)):
-                    yield FilePart(number, size) if size else FilePart(number, 0, data=piece + read_whole(file))
+                    yield FilePart(number, left) if left else FilePart(number, 0, data=piece + read_whole(file))
                     return
-                piece += file.readline(max_record_bytes())  # packed data may unpack to any size
-                yield FilePart(number, 0, first, data=piece)
+                end = file.readline(limit + 1)
+                piece += end
+                while len(end) > limit and not end.endswith(b"\n"):  # the reader of the part refuses this line
+                    end = file.readline(limit + 1)
+                size = 0 if is_packed else min(left, len(piece))
+                left -= size
+                yield FilePart(number, size, first, piece)
                 first += piece.count(b"\n")
-            yield FilePart(number, size, first, data=b"") if first > 1 else FilePart(number, size)
+            if first == 1:
+                yield FilePart(number, left)
+            elif left:
+                yield FilePart(number, left, first)
     except CORRUPTION_ERRORS as error:
-        yield FilePart(number, size, first, problem=corruption_message(error))
+        yield FilePart(number, left, first, problem=corruption_message(error))
 
 
 def _are_lines(piece: bytes, file: BinaryIO) -> bool:
@@ -299,33 +280,24 @@ def _are_lines(piece: bytes, file: BinaryIO) -> bool:
 
 def entries_of(part: FilePart, paths: Sequence[str], reading: Reading) -> Iterator[Entry]:
     """Yield the entries of a part."""
-    path = paths[part.file]
     if part.first is None:
-        return read_entries(path if part.data is None else io.BytesIO(part.data), reading)
-    return read_each(_documents(part, path, reading), reading)
+        return read_entries(paths[part.file] if part.data is None else io.BytesIO(part.data), reading)
+    return read_each(_documents(part, part.first, reading), reading)
 
 
-def _documents(part: FilePart, path: str, reading: Reading) -> Iterator[Document]:
-    """Yield the documents of some lines of a file."""
-    number = part.first or 1
-    if part.problem is not None:
-        yield Document(line=number, problems=(Problem("$", part.problem, number),))
-        return
-    with Path(path).open("rb") if part.data is None else io.BytesIO(part.data) as file:
-        file.seek(part.start)
-        size = part.end - part.start if part.data is None else len(part.data)
-        try:
-            for raw in lines_of(file, size):
-                size -= len(raw)
-                line = raw.removeprefix(BOM) if number == 1 else raw
-                if line.strip(BLANK):
-                    yield read_line(line, number, allow_nan=reading.allow_nan)
-                number += 1
-            if size:
-                problem = Problem("$", "the file became shorter while it was read", number)
-                yield Document(line=number, problems=(problem,))
-        except TooLargeError as error:
-            yield Document(line=number, problems=(Problem("$", str(error), number),))
+def _documents(part: FilePart, number: int, reading: Reading) -> Iterator[Document]:
+    """Yield the documents of some lines of a file, of which the first has this number."""
+    problem = part.problem
+    try:
+        for line in lines_of(io.BytesIO(part.data or b"")):
+            text = line.removeprefix(BOM) if number == 1 else line
+            if text.strip(BLANK):
+                yield read_line(text, number, allow_nan=reading.allow_nan)
+            number += 1
+    except TooLargeError as error:
+        problem = str(error)
+    if problem is not None:
+        yield Document(line=number, problems=(Problem("$", problem, number),))
 
 
 def items_of(part: FilePart, setup: FileSetup) -> Iterator[FileCase]:

@@ -64,12 +64,10 @@ def read_tools(source: Source) -> list[ToolSpec]:
     """Return the tools of a JSON file: a list of them, in any form that `ToolSpec` reads, or `{"tools": [...]}`.
 
     Args:
-        source: A path, `"-"` for standard input, or an open binary file; gzip and zstd are recognized by their
-            content.
+        source: A path, `"-"` for standard input, or an open binary file; gzip is recognized by its content.
 
     Raises:
         DataFileError: The file has neither form; `problems` lists every tool that cannot be read.
-        MissingPackageError: The file is compressed with zstd, and zstandard is not installed.
         OSError: The file cannot be opened or read.
 
     Example:
