@@ -194,7 +194,7 @@ def _percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
 
 
-SAME = 1e-12
+_SAME = 1e-12
 """A standard error below this is rounding error of a sum of floats, and counts as 0."""
 
 _EXACT = 200
@@ -238,13 +238,17 @@ def mean_interval(
     check_shares(values)
     check_confidence(confidence)
     sums = _cluster_sums(values, clusters)
-    if len(sums) < 2:  # noqa: PLR2004 - two are the fewest that can vary
+    mean = math.fsum(values) / max(len(values), 1)
+    return interval_of_mean(mean, _standard_error(sums, len(values)), len(sums), confidence)
+
+
+def interval_of_mean(
+    mean: float, error: float | None, clusters: int, confidence: float = 0.95
+) -> tuple[float, float] | None:
+    """Return the interval of a mean with this standard error, which is `None` with fewer than two clusters."""
+    if error is None or error < _SAME:
         return None
-    error = math.sqrt(_variance(sums, len(values)))
-    if error < SAME:
-        return None
-    mean = math.fsum(values) / len(values)
-    reach = student_t(len(sums) - 1, (1 + confidence) / 2) * error
+    reach = student_t(clusters - 1, (1 + confidence) / 2) * error
     return max(0.0, mean - reach), min(1.0, mean + reach)
 
 
@@ -282,15 +286,21 @@ def rate_interval(
     sums = _cluster_sums(values, clusters)
     if not values:
         return None
-    rate, number = math.fsum(values) / len(values), float(len(values))
+    rate = math.fsum(values) / len(values)
+    return interval_of_rate(rate, _standard_error(sums, len(values)), len(sums), len(values), confidence)
+
+
+def interval_of_rate(
+    rate: float, error: float | None, clusters: int, number: int, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Return the interval of a share of so many results with this standard error, as for `interval_of_mean`."""
+    worth = float(number)
     quantile = NormalDist().inv_cdf((1 + confidence) / 2)
-    if 1 < len(sums) < len(values):
-        number = effective(rate, math.sqrt(_variance(sums, len(values))), len(sums), len(values))
-        if 0 < rate < 1:
-            quantile = student_t(len(sums) - 1, (1 + confidence) / 2)
-    elif len(sums) == 1:
-        number = 1.0
-    return wilson(rate, number, quantile)
+    if clusters < number:
+        worth = _effective(rate, error, clusters, number)
+        if 0 < rate < 1 and clusters > 1:
+            quantile = student_t(clusters - 1, (1 + confidence) / 2)
+    return wilson(rate, worth, quantile)
 
 
 def student_t(freedom: int, probability: float) -> float:
@@ -358,14 +368,11 @@ def wilson(rate: float, number: float, z: float) -> tuple[float, float]:
     return (0.0 if rate == 0 else max(0.0, middle - reach)), (1.0 if rate == 1 else min(1.0, middle + reach))
 
 
-def effective(rate: float, error: float | None, clusters: int, number: int) -> float:
-    """Return the number of independent results that clustered results are worth.
-
-    `rate` is the share that passed, `error` its standard error, or `None` with fewer than two clusters.
-    """
+def _effective(rate: float, error: float | None, clusters: int, number: int) -> float:
+    """Return the number of independent results that clustered results are worth."""
     if rate in {0, 1} or error is None:
         return clusters
-    if error < SAME:
+    if error < _SAME:
         return number
     return min(float(number), max(float(clusters), rate * (1 - rate) / error**2))
 
@@ -380,9 +387,11 @@ def _cluster_sums(values: Sequence[float], clusters: Sequence[Hashable] | None) 
     return [math.fsum(differences) for differences in members.values()]
 
 
-def _variance(sums: Sequence[float], number: int) -> float:
-    """Return the variance of the mean of so many numbers, from the sums of at least two clusters."""
-    return len(sums) / (len(sums) - 1) * math.fsum(one * one for one in sums) / number**2
+def _standard_error(sums: Sequence[float], number: int) -> float | None:
+    """Return the standard error of the mean of so many numbers, from the sums of their clusters."""
+    if len(sums) < 2:  # noqa: PLR2004 - two are the fewest that can vary
+        return None
+    return math.sqrt(len(sums) / (len(sums) - 1) * math.fsum(one * one for one in sums) / number**2)
 
 
 def mean_difference(before: Sequence[float], after: Sequence[float]) -> float | None:

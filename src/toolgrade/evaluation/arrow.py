@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Any, Final
 
 from toolgrade._internal.json import json_text, parse_json, to_json_value
@@ -33,7 +32,7 @@ from toolgrade.report import Report
 from toolgrade.report.field_paths import cluster_of, value_at
 from toolgrade.report.report import MetricSummary
 from toolgrade.result import MetricResult, errored_result
-from toolgrade.stats import SAME, effective, student_t, wilson
+from toolgrade.stats import interval_of_mean, interval_of_rate
 from toolgrade.verdict import OUTCOMES, Gate, Outcome, outcome_of, wrong_end
 
 __all__ = ["result_schema", "score_batch", "totals_of"]
@@ -160,34 +159,20 @@ def totals_of(results: Iterable[Any], metrics: Sequence[MetricLike]) -> Totals:
         errors = [reason if status == "errored" else None for status, reason in zip(statuses, reasons, strict=True)]
         # Many rows are equal in what is counted; adding a fraction for each would be slow.
         counts = Counter(zip(*columns, statuses, errors, strict=True))
-        for (name, threshold, outcome, *result), times in counts.items():
+        for (name, threshold, outcome, score, passed, cluster, status, error), times in counts.items():
             metric = totals.get(name)
             if metric is None or metric.threshold != threshold:
                 expected = ", ".join(map(str, totals.values()))
                 other = f"{name!r} (threshold {threshold})"
                 raise InvalidDataError(f"results must be of the metrics {expected}, got {other}; leave out the others")
-            _add_results(metric, *result, times=times)
             metric.outcomes[outcome] += times
+            if score is not None and status == "scored":
+                metric.add(score, passed, cluster, times)
+            elif score is None and status in {"skipped", "errored"}:
+                metric.add_unscored(status, error, times)
+            else:  # counted nowhere, it would read as passed
+                raise InvalidDataError(f"results must be those of score_batch, got the status {status!r} of {score}")
     return Totals(tuple(totals.values()))
-
-
-def _add_results(
-    metric: MetricTotals,
-    score: float | None,
-    passed: bool,
-    cluster: str | None,
-    status: str,
-    error: str | None,
-    *,
-    times: int,
-) -> None:
-    """Add equal results to the totals of their metric."""
-    if score is not None and status == "scored":
-        metric.add(score, passed, cluster, times)
-    elif score is None and status in {"skipped", "errored"}:
-        metric.add_unscored(status, error, times)
-    else:  # counted nowhere, it would read as passed
-        raise InvalidDataError(f"results must be those of score_batch, got the status {status!r} of {score}")
 
 
 def _scorable(metrics: object) -> list[MetricLike]:
@@ -291,7 +276,6 @@ def _arrow() -> Any:  # noqa: ANN401 - as above
 
 
 _ZERO = Fraction(0)
-_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -422,66 +406,49 @@ class MetricTotals:
         return result
 
     def summary(self) -> MetricSummary:
-        """Return the line of this metric in a report."""
-        scored = self._scored
+        """Return the line of this metric in a report, with the intervals that `toolgrade.stats` gives single scores."""
+        passed = self.counts["passed"]
+        scored = passed + self.counts["failed"]
+        mean = float(self.total) / scored if scored else None
+        mean_interval = rate_interval = None
+        if mean is not None:
+            sums = [(number, total) for number, _, total in self.clusters.values()]
+            passes = [(number, Fraction(passing)) for number, passing, _ in self.clusters.values()]
+            independent = scored - sum(number for number, _ in sums) + len(sums)  # a case without a cluster is its own
+            if self.in_range:
+                error = _standard_error(self.total, self.squares, sums, scored)
+                mean_interval = interval_of_mean(mean, error, independent)
+            squares = passed - sum((number for _, number in passes), _ZERO)
+            error = _standard_error(Fraction(passed), squares, passes, scored)
+            rate_interval = interval_of_rate(passed / scored, error, independent, scored)
         return MetricSummary(
             metric=self.metric,
             threshold=self.threshold,
-            passed=self.counts["passed"],
+            passed=passed,
             failed=self.counts["failed"],
             skipped=self.counts["skipped"],
             errored=self.counts["errored"],
-            mean=float(self.total) / scored if scored else None,
-            mean_interval=self._mean_interval() if self.in_range else None,
-            rate_interval=self._rate_interval() if scored else None,
+            mean=mean,
+            mean_interval=mean_interval,
+            rate_interval=rate_interval,
             error=None if self.error is None else str(DEFAULT(self.error)),
         )
 
-    @property
-    def _scored(self) -> int:
-        return self.counts["passed"] + self.counts["failed"]
 
-    @property
-    def _independent(self) -> int:
-        """Number of clusters; each case without one counts as its own."""
-        return self._scored - sum(scored for scored, _, _ in self.clusters.values()) + len(self.clusters)
+def _standard_error(
+    total: Fraction, squares: Fraction, clusters: Sequence[tuple[int, Fraction]], number: int
+) -> float | None:
+    """Return the standard error of the mean of so many values, or `None` for fewer than two clusters.
 
-    def _mean_interval(self) -> tuple[float, float] | None:
-        """Return the interval of the mean as `toolgrade.stats.mean_interval` does from single scores."""
-        error = self._error(self.total, self.squares, [(scored, total) for scored, _, total in self.clusters.values()])
-        if error is None or error < SAME:
-            return None
-        mean = float(self.total) / self._scored
-        reach = student_t(self._independent - 1, (1 + _CONFIDENCE) / 2) * error
-        return max(0.0, mean - reach), min(1.0, mean + reach)
-
-    def _rate_interval(self) -> tuple[float, float]:
-        """Return the interval of the share that passed, as `toolgrade.stats.rate_interval` does."""
-        scored, independent = self._scored, self._independent
-        rate, number = self.counts["passed"] / scored, float(scored)
-        quantile = NormalDist().inv_cdf((1 + _CONFIDENCE) / 2)
-        if independent < scored:
-            passes = Fraction(self.counts["passed"])
-            unclustered = passes - sum(passed for _, passed, _ in self.clusters.values())
-            error = self._error(
-                passes, unclustered, [(one, Fraction(passed)) for one, passed, _ in self.clusters.values()]
-            )
-            number = effective(rate, error, independent, scored)
-            if 0 < rate < 1 and independent > 1:
-                quantile = student_t(independent - 1, (1 + _CONFIDENCE) / 2)
-        return wilson(rate, number, quantile)
-
-    def _error(self, total: Fraction, squares: Fraction, clusters: Sequence[tuple[int, Fraction]]) -> float | None:
-        """Return the standard error of a mean, or `None` for fewer than two clusters.
-
-        `squares` sums only the values outside clusters; `clusters` has the count and the sum of each cluster.
-        """
-        number = self._independent
-        if number < 2:  # noqa: PLR2004 - a single cluster cannot vary
-            return None
-        mean = total / self._scored
-        unclustered_count = self._scored - sum(scored for scored, _ in clusters)
-        unclustered_total = total - sum((cluster_total for _, cluster_total in clusters), _ZERO)
-        deviation = squares - 2 * mean * unclustered_total + mean * mean * unclustered_count
-        deviation += sum(((cluster_total - mean * scored) ** 2 for scored, cluster_total in clusters), _ZERO)
-        return math.sqrt(Fraction(number, number - 1) * deviation) / self._scored
+    `total` is the sum of all values, `squares` that of the squares of the values outside clusters; `clusters` has the
+    count and the sum of each cluster.
+    """
+    alone = number - sum(count for count, _ in clusters)
+    independent = alone + len(clusters)
+    if independent < 2:  # noqa: PLR2004 - a single cluster cannot vary
+        return None
+    mean = total / number
+    alone_total = total - sum((one for _, one in clusters), _ZERO)
+    deviation = squares - 2 * mean * alone_total + mean * mean * alone
+    deviation += sum(((one - mean * count) ** 2 for count, one in clusters), _ZERO)
+    return math.sqrt(Fraction(independent, independent - 1) * deviation) / number
