@@ -4,17 +4,16 @@
 
 import base64
 import binascii
-import inspect
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from importlib import import_module
 from itertools import chain, groupby
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from pydantic import (
     AliasChoices,
@@ -28,6 +27,7 @@ from pydantic import (
 
 from toolgrade._internal.json import MARK, JsonObject, short_repr, to_json_value
 from toolgrade._internal.model import Model, drop_none, new_list, set_fields
+from toolgrade._internal.options import with_arguments_of
 from toolgrade.calls import AvailableTools, CallOrigin, ToolCall
 from toolgrade.errors import InvalidDataError, Problem, ToolgradeWarning
 from toolgrade.expect.fields import ExpectedOutput, ExpectedTools, is_silence, read_matcher
@@ -50,8 +50,6 @@ __all__ = [
 ]
 
 
-_Arguments = ParamSpec("_Arguments")
-_Returned = TypeVar("_Returned")
 _M = TypeVar("_M", bound=Model)
 
 
@@ -225,20 +223,6 @@ class RunStatus(str, Enum):
 
 RunEnd: TypeAlias = Literal["ok", "interrupted", "stopped", "error", "any"]
 """How a run should end: as in `RunStatus`, or in any way."""
-
-
-def _with_arguments_of(
-    model: Callable[_Arguments, object],
-) -> Callable[[Callable[..., _Returned]], Callable[_Arguments, _Returned]]:
-    """Give a method the signature of another one, which has the same arguments, so that they are written once."""
-
-    def decorate(method: Callable[..., _Returned]) -> Callable[_Arguments, _Returned]:
-        signature = inspect.signature(model)
-        returned = inspect.signature(method).return_annotation
-        method.__signature__ = signature.replace(return_annotation=returned)  # type: ignore[attr-defined]
-        return method
-
-    return decorate
 
 
 class Handoff(Model):
@@ -439,7 +423,7 @@ class Run(Model):
         called = self.select_calls(nested=nested, handoffs=handoffs, executed_only=executed_only, code=code)
         return LLMTestCase(tools_called=called, run=self, **drop_none(fields))
 
-    @_with_arguments_of(to_test_case)
+    @with_arguments_of(to_test_case)
     def to_mllm_test_case(self, **arguments: Any) -> "MLLMTestCase":  # noqa: ANN401 - checked by `to_test_case`
         """Return the run as a multimodal test case, whose input is `input_parts`, or `input` without images.
 

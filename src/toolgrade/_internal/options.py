@@ -1,12 +1,31 @@
-"""Validation of options, and their texts in labels."""
+"""Validation of options, their texts in labels, and functions with the same options."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field
+from typing import ParamSpec, TypeVar
 
 from toolgrade._internal.json import is_number, short_repr
 from toolgrade.errors import ConfigurationError
+
+_Arguments = ParamSpec("_Arguments")
+_Returned = TypeVar("_Returned")
+
+
+def with_arguments_of(
+    model: Callable[_Arguments, object],
+) -> Callable[[Callable[..., _Returned]], Callable[_Arguments, _Returned]]:
+    """Give a function the signature of another one, which has the same arguments, so that they are written once."""
+
+    def decorate(function: Callable[..., _Returned]) -> Callable[_Arguments, _Returned]:
+        signature = inspect.signature(model)
+        returned = inspect.signature(function).return_annotation
+        function.__signature__ = signature.replace(return_annotation=returned)  # type: ignore[attr-defined]
+        return function
+
+    return decorate
 
 
 def require(valid: object, requirement: str, value: object) -> None:

@@ -22,7 +22,6 @@ from toolgrade.evaluation.builder import ranked_report
 from toolgrade.evaluation.result_json import (
     Position,
     Written,
-    WrittenEnd,
     WrittenGate,
     WrittenResult,
     results_contradictions,
@@ -32,6 +31,7 @@ from toolgrade.evaluation.rows import NO_AGENTS, CaseKey, Row, report_table
 from toolgrade.report import CaseResult, Report
 from toolgrade.report.report import RunAgreement
 from toolgrade.result import MetricResult, ResultStatus, errored_result
+from toolgrade.verdict import WrongEnd
 
 _MAX_NAMED = 10
 """Lines that cannot be read and are named in warnings."""
@@ -65,7 +65,7 @@ class WrittenCase(Written):
     golden: Position | None = None
     tools: WrittenTools | None = None
     apart: list[str] = Field(default_factory=list[str])
-    wrong_end: WrittenEnd | None = None
+    wrong_end: WrongEnd | None = None
     agreement: RunAgreement | None = None
     results: list[WrittenResult]
 
@@ -94,7 +94,7 @@ class WrittenCase(Written):
             golden=self.golden,
             key=self.key,
             agent=self.agent,
-            wrong_end=None if self.wrong_end is None else self.wrong_end.to_wrong_end(),
+            wrong_end=self.wrong_end,
             agreement=self.agreement,
         )
 
@@ -135,13 +135,11 @@ def read_results(source: Source) -> Report:
     The JSON of a report has no content: its cases have ids, names and the names of tools only.
 
     Args:
-        source: A path, `"-"` for standard input, or an open binary file; gzip and zstd are recognized by their
-            content.
+        source: A path, `"-"` for standard input, or an open binary file; gzip is recognized by its content.
 
     Raises:
         DataFileError: The file is of another kind, which the message names, or parts of it are wrong; `problems` has
             all of them.
-        MissingPackageError: The file is compressed with zstd, and zstandard is not installed.
         OSError: The file cannot be opened or read.
 
     Example:

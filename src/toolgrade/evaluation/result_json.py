@@ -25,7 +25,7 @@ from toolgrade.matching.alignment import Alignment, Pair
 from toolgrade.matching.json_compare import ABSENT, Difference
 from toolgrade.redact import DEFAULT, may_hold_secret
 from toolgrade.result import Finding, MetricResult, QuestionResult, ResultStatus, UnitResult
-from toolgrade.verdict import Gate, WrongEnd
+from toolgrade.verdict import Gate
 
 
 def _parse_nonfinite(value: object) -> object:
@@ -66,17 +66,6 @@ class Written(Model):
         values = {name: getattr(self, name) for name in type(self).model_fields}
         lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
         return {**values, **lists, **replaced}
-
-
-class WrittenEnd(Written):
-    """Why a run did not end as its golden says."""
-
-    outcome: Literal["agent_error", "failed"]
-    why: str
-
-    def to_wrong_end(self) -> WrongEnd:
-        """Convert to a `WrongEnd`."""
-        return WrongEnd(self.outcome, self.why)
 
 
 class WrittenGate(Written):

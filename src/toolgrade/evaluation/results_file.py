@@ -38,7 +38,6 @@ from toolgrade.evaluation.result_json import (
     EncodedCase,
     Position,
     Written,
-    WrittenEnd,
     WrittenGate,
     WrittenResult,
     case_from_json,
@@ -51,6 +50,7 @@ from toolgrade.failed_calls import applied_error_texts
 from toolgrade.metrics import MetricLike
 from toolgrade.redact import DEFAULT
 from toolgrade.report.report import case_names
+from toolgrade.verdict import WrongEnd
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -166,7 +166,7 @@ class WrittenRow(Written):
     name: str | None = None
     type: str | None = None
     content: dict[str, JsonValue] | None = None
-    wrong_end: WrittenEnd | None = None
+    wrong_end: WrongEnd | None = None
     results: list[WrittenResult]
 
     def to_row(self, unit: CaseKey, golden: int | None) -> Row:
@@ -177,8 +177,7 @@ class WrittenRow(Written):
         """
         case = case_from_json(self.type, self.content, id=self.id, name=self.name)
         results = tuple(result.to_result() for result in self.results)
-        end = None if self.wrong_end is None else self.wrong_end.to_wrong_end()
-        return Row(case, *unit[:2], self.component, self.source, results, unit.agent, golden, end)
+        return Row(case, *unit[:2], self.component, self.source, results, unit.agent, golden, self.wrong_end)
 
 
 class CaseLine(WrittenRow):

@@ -6,9 +6,11 @@ others run one after the other in the thread of the caller. Results are in the o
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from toolgrade._internal.options import with_arguments_of
 from toolgrade.agents import DEFAULT_CONCURRENCY, AgentCallable, Goldens
 from toolgrade.calls import ToolCallParams
 from toolgrade.cases import AnyCase
@@ -132,33 +134,11 @@ def evaluate(
     return run_evaluation(EvaluationOptions(**locals()))  # they have the same names
 
 
-async def evaluate_async(
-    test_cases: Iterable[AnyCase] | Files | None = None,
-    metrics: Sequence[MetricLike] = (),
-    *,
-    goldens: Goldens | None = None,
-    golden_id: str | None = None,
-    agent: AgentCallable | None = None,
-    agents: Mapping[str, AgentCallable] | None = None,
-    observed_callback: App | None = None,
-    user_model: JudgeLike | None = None,
-    trials: int | None = None,
-    timeout: float | None = None,
-    golden_timeout: float | None = None,
-    cluster: str | None = None,
-    error_texts: str | None = "default",
-    text_tools: Sequence[str] = (),
-    results: Target | None = None,
-    resume: bool | Resume = False,
-    contents: bool = True,
-    reject_bad_lines: bool = False,
-    allow_nan: bool = False,
-    processes: int | None = None,
-    max_concurrency: int = DEFAULT_CONCURRENCY,
-    gate: Gate | None = None,
-    about: Mapping[str, Any] | None = None,
-    show_progress: bool | None = None,
-) -> Report:
+_ARGUMENTS = inspect.signature(evaluate)
+
+
+@with_arguments_of(evaluate)
+async def evaluate_async(*cases: Any, **options: Any) -> Report:  # noqa: ANN401 - the arguments of `evaluate`
     """Do what `evaluate` does, inside a running event loop of asyncio; files are evaluated in a thread.
 
     Cancelling it prints nothing; `partial_report` extracts the report of the completed cases from the `CancelledError`.
@@ -173,7 +153,7 @@ async def evaluate_async(
         >>> report.summaries[0].mean
         1.0
     """
-    return await run_evaluation_async(EvaluationOptions(**locals()))  # they have the same names
+    return await run_evaluation_async(EvaluationOptions(**_ARGUMENTS.bind(*cases, **options).arguments))
 
 
 def partial_report(stopped: BaseException) -> Report | None:
