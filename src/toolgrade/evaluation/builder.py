@@ -128,24 +128,19 @@ class ReportBuilder:
             "seconds": round(self._seconds_before + time.monotonic() - self._began, 3),
         }
 
-    def complete(self) -> Report:
-        """Write the end of the file, and return the report.
+    def report(self, *, interrupted: bool = False) -> Report:
+        """Write the end of the file, unless interrupted, and return the report of the units that are done.
 
         Raises:
             ConfigurationError: There are neither metrics nor components with metrics.
         """
-        rows = self.rows
-        if not self.names and not any(row.component for row in rows):
+        rows, about = self.rows, self._about_now()
+        if not (interrupted or self.names or any(row.component for row in rows)):
             raise _nothing_to_score(rows)
-        about = self._about_now()
-        if self.file is not None:
+        if self.file is not None and not interrupted:
             self.file.complete(len({unit.place for unit in self._rows}), about["seconds"])
-        return replace(self.report(), about=about)
-
-    def report(self, *, interrupted: bool = False) -> Report:
-        """Return the report of the units that are done, in the order of agents, cases and trials."""
-        names, cases = report_table(self.rows, self.names, self.trials, agents=self.agents)
-        return Report(names, cases, self.trials, interrupted, self._about_now(), gate=self.gate)
+        names, cases = report_table(rows, self.names, self.trials, agents=self.agents)
+        return Report(names, cases, self.trials, interrupted, about, gate=self.gate)
 
     def file_report(self, rows: Sequence[Row], *, interrupted: bool = False) -> Report:
         """Write the end of the file, unless interrupted, and return the report of rows of recorded files."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from toolgrade.evaluation.rows import CaseKey
     from toolgrade.evaluation.session import App, Session, Source
     from toolgrade.judge.judge import Judge, JudgeLike
+    from toolgrade.report.terminal.progress import ProgressBar
 
 Target: TypeAlias = "str | os.PathLike[str]"
 """The path of a file that is written."""
@@ -215,12 +216,15 @@ def _begun_files(
 
     del is_async
     setup = _file_setup(options, metrics)
-    with _builder(options, setup.names, metrics) as builder, _byte_bar(options.show_progress) as progress:
+    with (
+        _builder(options, setup.names, metrics) as builder,
+        _progress_bar(options.show_progress, of_bytes=True) as bar,
+    ):
         if builder.file is not None:
             setup = replace(setup, hashes=builder.file.hashes)
         processes = options.processes or os.cpu_count() or 1
         try:
-            yield FileEvaluation(setup, builder, processes, progress, reject_bad_lines=options.reject_bad_lines)
+            yield FileEvaluation(setup, builder, processes, bar, reject_bad_lines=options.reject_bad_lines)
         except (ConfigurationError, DataFileError):  # the input is refused: a new file of results must not stay
             if builder.file is not None and builder.file.is_new:
                 Path(builder.file.path).unlink(missing_ok=True)
@@ -245,7 +249,10 @@ def _begun_session(
         if not source.runs_agent and is_async and not any(map(waits, metrics)):
             limit = 1  # nothing waits, so tasks side by side would only keep more cases in memory
         session = Session(source, metrics, builder, limit, is_async)
-        with _bar(len(session.units), len(builder), options.show_progress) as (builder.advance, builder.on_turn):
+        with _progress_bar(options.show_progress) as bar:
+            if bar is not None:
+                bar.show(len(builder), len(session.units))
+                builder.advance, builder.on_turn = bar.step, bar.turn
             yield session
 
 
@@ -439,34 +446,14 @@ def _print_interrupted(report: Report, progress: tuple[int, int | None], results
         sys.stderr.flush()
 
 
-def _shows_progress(show_progress: bool | None) -> bool:
-    if show_progress is None:
-        return sys.stderr is not None and sys.stderr.isatty()  # a program without a console has no stderr
-    return show_progress
-
-
 @contextmanager
-def _bar(
-    total: int, done: int, show_progress: bool | None
-) -> Generator[tuple[Callable[[], None], Callable[[], None]], None, None]:
-    """Show a progress bar over cases if requested, and yield the functions that move it by a case, and by a turn."""
-    if not _shows_progress(show_progress):
-        yield lambda: None, lambda: None
+def _progress_bar(show_progress: bool | None, *, of_bytes: bool = False) -> Generator[ProgressBar | None, None, None]:
+    """Show a progress bar if requested; by default only on a terminal, which a program without a console lacks."""
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    if not (is_terminal if show_progress is None else show_progress):
+        yield None
         return
     from toolgrade.report.terminal.progress import ProgressBar  # noqa: PLC0415 - loaded only for a terminal
 
-    with ProgressBar("scoring") as bar:
-        bar.show(done, total)
-        yield bar.step, bar.turn
-
-
-@contextmanager
-def _byte_bar(show_progress: bool | None) -> Generator[Callable[[int, int, int], None], None, None]:
-    """Show a progress bar over the bytes of files if requested, and yield the function that moves it."""
-    if not _shows_progress(show_progress):
-        yield lambda _done, _total, _cases: None
-        return
-    from toolgrade.report.terminal.progress import ProgressBar  # noqa: PLC0415 - loaded only for a terminal
-
-    with ProgressBar("scoring", of_bytes=True) as bar:
-        yield bar.show
+    with ProgressBar("scoring", of_bytes=of_bytes) as bar:
+        yield bar

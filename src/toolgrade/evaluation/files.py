@@ -20,7 +20,7 @@ from gzip import GzipFile
 from itertools import islice
 from operator import eq
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, BinaryIO, Generic, NamedTuple, TypeVar, cast
 
 from toolgrade._internal.compression import (
     CORRUPTION_ERRORS,
@@ -82,9 +82,6 @@ WORTH_A_PROCESS = 4 << 20
 
 _MAX_WARNINGS = 1000
 """Most distinct warnings that are stored; further ones are only counted."""
-
-Progress: TypeAlias = Callable[[int, int, int], None]
-"""Called with the number of bytes that are done, of all bytes, and of cases that are done."""
 
 
 @dataclass(frozen=True)
@@ -481,12 +478,18 @@ class FileEvaluation:
     """Evaluation of files: takes the outcomes of parts in their order, and makes the report."""
 
     def __init__(
-        self, setup: FileSetup, builder: ReportBuilder, processes: int, progress: Progress, *, reject_bad_lines: bool
+        self,
+        setup: FileSetup,
+        builder: ReportBuilder,
+        processes: int,
+        bar: ProgressBar | None,
+        *,
+        reject_bad_lines: bool,
     ) -> None:
         self.setup = setup
         self._builder = builder
         self._processes = processes
-        self._progress = progress
+        self._bar = bar
         self._rejects = reject_bad_lines
         self._intake = Intake[CaseOutcome](setup, _Work(setup).outcome)
         self._rows = WorstRows(setup.full)
@@ -527,7 +530,7 @@ class FileEvaluation:
         """
         paths = self.setup.paths
         total, done = sum(map(size_of, paths)), 0
-        self._progress(done, total, 0)
+        self._show(done, total)
         if self._builder.file is not None:
             self._builder.file.write(b"")  # the header: from now on, what other cases had does not count
         workers = min(self._processes, 1 + total // WORTH_A_PROCESS)
@@ -537,7 +540,7 @@ class FileEvaluation:
                 for text in outcome.warnings:
                     self._warnings.setdefault(text)
                 done += part.size
-                self._progress(done, total, len(self._rows.rows))
+                self._show(done, total)
                 yield False
         self._take(self._intake.rest())
         self._intake.check()
@@ -548,6 +551,11 @@ class FileEvaluation:
             texts.append(f"and {len(self._warnings) - _MAX_WARNINGS} more warnings")
         for text in texts:
             warnings.warn(text, ToolgradeWarning, stacklevel=4)
+
+    def _show(self, done: int, total: int) -> None:
+        """Show how many bytes are done."""
+        if self._bar is not None:
+            self._bar.show(done, total, len(self._rows.rows))
 
     def report(self, *, interrupted: bool = False) -> Report:
         """Return the report of the cases that are done."""

@@ -24,7 +24,7 @@ from toolgrade.evaluation.result_json import (
     Written,
     WrittenGate,
     WrittenResult,
-    results_contradictions,
+    missing_results,
 )
 from toolgrade.evaluation.results_file import Header, Scan, WrittenMetric, is_header, read_rows, scan
 from toolgrade.evaluation.rows import NO_AGENTS, CaseKey, Row, report_table
@@ -68,12 +68,6 @@ class WrittenCase(Written):
     wrong_end: WrongEnd | None = None
     agreement: RunAgreement | None = None
     results: list[WrittenResult]
-
-    def contradictions(self, metrics: list[str], *path: str | int) -> Iterator[Problem]:
-        """Return what contradicts the names of the metrics; `path` leads to the results."""
-        expected = sorted(set(metrics) - set(self.apart))
-        is_complete = sorted(result.metric for result in self.results) == expected
-        return results_contradictions(self.results, metrics, *path, is_complete=is_complete)
 
     def to_case_result(self, metrics: list[WrittenMetric]) -> CaseResult:
         """Convert to a `CaseResult`, with the results in the order of the metrics."""
@@ -256,7 +250,8 @@ def _contradictions(report: WrittenReport) -> Iterator[Problem]:
         if metric in names[:place]:
             yield Problem(f"$.metrics[{place}].metric", f"{metric!r} occurs twice")
     for place, case in enumerate(report.cases):
-        yield from case.contradictions(names, "cases", place, "results")
+        if sorted(result.metric for result in case.results) != sorted(set(names) - set(case.apart)):
+            yield missing_results(case.results, names, "cases", place, "results")
 
 
 _EXPECTED = "a report (JSON) or a file of results (JSON Lines) that toolgrade wrote"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple, cast
 
-from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 from pydantic_core import to_jsonable_python
 
 from toolgrade._internal.json import json_path, json_text, short_repr, to_json_value
@@ -26,6 +26,9 @@ from toolgrade.matching.json_compare import ABSENT, Difference
 from toolgrade.redact import DEFAULT, may_hold_secret
 from toolgrade.result import Finding, MetricResult, QuestionResult, ResultStatus, UnitResult
 from toolgrade.verdict import Gate
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 def _parse_nonfinite(value: object) -> object:
@@ -213,13 +216,14 @@ class WrittenResult(Written):
     usage: dict[str, int] = Field(default_factory=dict[str, int])
     cost: float | None = None
 
-    def contradictions(self, *path: str | int) -> Iterator[Problem]:
-        """Yield the fields that contradict the status of this result, which is at `path` in the file."""
+    @model_validator(mode="after")
+    def _fits_its_status(self) -> Self:
         is_scored = self.status == "scored"
-        for name in ("score", "passed"):
-            if (getattr(self, name) is not None) != is_scored:
-                rule = "is required" if is_scored else "must be absent"
-                yield Problem(json_path((*path, name)), f"{rule} with the status {self.status!r}")
+        rule = f"{'is required' if is_scored else 'must be absent'} with the status {self.status!r}"
+        wrong = [name for name in ("score", "passed") if (getattr(self, name) is not None) != is_scored]
+        if wrong:
+            raise InvalidDataError(rule, [Problem(f"$.{name}", rule) for name in wrong])
+        return self
 
     def to_result(self) -> MetricResult:
         """Convert to a `MetricResult`."""
@@ -257,16 +261,11 @@ def _fraction(value: float) -> Fraction:
     return near if float(near) == value else Fraction(value)
 
 
-def results_contradictions(
-    results: Sequence[WrittenResult], metrics: Sequence[str], *path: str | int, is_complete: bool
-) -> Iterator[Problem]:
-    """Yield what is wrong with the results of a case, which `path` leads to, and within each of them."""
-    if not is_complete:
-        actual = ", ".join(result.metric for result in results)
-        message = f"expected one result of each metric ({', '.join(metrics)}), got {actual or 'none'}"
-        yield Problem(json_path(path), message)
-    for number, result in enumerate(results):
-        yield from result.contradictions(*path, number)
+def missing_results(results: Sequence[WrittenResult], metrics: Sequence[str], *path: str | int) -> Problem:
+    """Return the problem of a case, whose results `path` leads to, that has not one result of each metric."""
+    actual = ", ".join(result.metric for result in results)
+    message = f"expected one result of each metric ({', '.join(metrics)}), got {actual or 'none'}"
+    return Problem(json_path(path), message)
 
 
 _TYPES: Mapping[str, type[AnyCase]] = {

@@ -43,7 +43,7 @@ from toolgrade.evaluation.result_json import (
     case_from_json,
     case_members,
     encode_case,
-    results_contradictions,
+    missing_results,
 )
 from toolgrade.evaluation.rows import CaseKey, Row
 from toolgrade.failed_calls import applied_error_texts
@@ -204,8 +204,8 @@ class CaseLine(WrittenRow):
     def contradictions(self, metrics: Sequence[str]) -> Iterator[Problem]:
         """Yield what contradicts the metrics of the header."""
         for row in [self] if self.rows is None else self.rows:
-            is_complete = row.component is not None or list(metrics) == [result.metric for result in row.results]
-            yield from results_contradictions(row.results, metrics, "results", is_complete=is_complete)
+            if row.component is None and list(metrics) != [result.metric for result in row.results]:
+                yield missing_results(row.results, metrics, "results")
 
 
 class Stored(NamedTuple):

@@ -319,7 +319,7 @@ class Session:
     def report(self, *, interrupted: bool = False) -> Report:
         """Return the report, complete or of the units that are done."""
         if self.source.recorded is None:
-            return self.builder.report(interrupted=True) if interrupted else self.builder.complete()
+            return self.builder.report(interrupted=interrupted)
         return self.builder.file_report(self.builder.rows, interrupted=interrupted)
 
     @property
