@@ -230,17 +230,6 @@ def test_a_test_may_run_inside_a_loop() -> None:
         assert asyncio.run(inside()) == 1
 
 
-def test_tool_correctness_takes_a_metric_in_place_of_options() -> None:
-    """A metric is not an ordering flag; options beside it would be lost, so they are an error."""
-    metric = ToolCorrectnessMetric(denominator="f1", threshold=0.9)
-    report = Evaluator.from_data(ROWS, to_case).add_tool_correctness(metric).run()
-
-    assert report.metrics == (metric.label,)
-    assert report.summaries[0].threshold == 0.9
-    with pytest.raises(ConfigurationError, match="a metric must be the only argument"):
-        Evaluator.from_data(ROWS, to_case).add_tool_correctness(metric, strict_mode=True)
-
-
 @pytest.mark.parametrize("value", ["false", "ordered", 1, None, ToolCorrectnessMetric])
 def test_flags_are_true_or_false(value: Any) -> None:
     """A truthy value of another type is a mistake, such as a text from a configuration file."""

@@ -184,14 +184,14 @@ class Evaluator(_Evaluator[T]):
 
     def add_tool_correctness(
         self,
-        should_consider_ordering: bool | MetricLike | ToolCorrectnessMetricConfiguration = False,
+        should_consider_ordering: bool | ToolCorrectnessMetricConfiguration = False,
         threshold: float = 0.5,
         evaluation_params: Sequence[ToolCallParamsEnum | str] | None = None,
         *,
         config: ToolCorrectnessMetricConfiguration | None = None,
         **options: Any,  # noqa: ANN401 - those of toolgrade's method
     ) -> Self:
-        """Add a `ToolCorrectnessMetric` with these options, or a configuration or metric given as the only argument.
+        """Add a `ToolCorrectnessMetric` with these options, or a configuration given as the only argument.
 
         Returns:
             This evaluator.
@@ -202,9 +202,11 @@ class Evaluator(_Evaluator[T]):
         if config is not None and should_consider_ordering is not False:
             raise ConfigurationError("config must be the only argument; put the options into it")
         first = should_consider_ordering if config is None else config
-        if isinstance(first, ToolCorrectnessMetricConfiguration):
-            first = ToolCorrectnessMetric(**dict(first))
-        return super().add_tool_correctness(first, threshold, evaluation_params, **options)
+        if not isinstance(first, ToolCorrectnessMetricConfiguration):
+            return super().add_tool_correctness(first, threshold, evaluation_params, **options)
+        if (threshold, evaluation_params, options) != (0.5, None, {}):
+            raise ConfigurationError("a configuration must be the only argument; put the options into it")
+        return self.add(ToolCorrectnessMetric(**dict(first)))
 
     def run(self) -> Report:
         """Evaluate; see `toolgrade.Evaluator.run`."""

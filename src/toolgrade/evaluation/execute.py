@@ -224,7 +224,7 @@ def _begun_files(
             setup = replace(setup, hashes=builder.file.hashes)
         processes = options.processes or os.cpu_count() or 1
         try:
-            yield FileEvaluation(setup, builder, processes, bar, reject_bad_lines=options.reject_bad_lines)
+            yield FileEvaluation(setup, builder, processes, bar)
         except (ConfigurationError, DataFileError):  # the input is refused: a new file of results must not stay
             if builder.file is not None and builder.file.is_new:
                 Path(builder.file.path).unlink(missing_ok=True)
@@ -316,6 +316,7 @@ def _file_setup(options: EvaluationOptions, metrics: Sequence[MetricLike]) -> Fi
         full=options.full,
         contents=options.contents,
         error_texts=applied_error_texts(),
+        reject_bad_lines=options.reject_bad_lines,
     )
 
 

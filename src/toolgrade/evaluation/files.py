@@ -20,7 +20,7 @@ from gzip import GzipFile
 from itertools import islice
 from operator import eq
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, NamedTuple, TypeVar, cast
 
 from toolgrade._internal.compression import (
     CORRUPTION_ERRORS,
@@ -72,6 +72,9 @@ from toolgrade.report.field_paths import cluster_of, value_at
 from toolgrade.result import MetricResult, errored_result
 from toolgrade.user_turns import UserTurn
 
+if TYPE_CHECKING:
+    from toolgrade.report.terminal.progress import ProgressBar
+
 T = TypeVar("T")
 
 PART_BYTES = 1 << 20
@@ -118,6 +121,7 @@ class FileSetup:
         hashes: Hashes of cases that are in the file of results; `None` without such a file.
         contents: Whether the file gets the content of the cases.
         error_texts: Which answers of tools are errors.
+        reject_bad_lines: Whether a line that cannot be read ends the evaluation.
     """
 
     paths: tuple[str, ...]
@@ -130,6 +134,7 @@ class FileSetup:
     hashes: frozenset[str] | None = None
     contents: bool = True
     error_texts: ErrorTexts = field(default_factory=ErrorTexts)
+    reject_bad_lines: bool = False
 
 
 class Tag(NamedTuple):
@@ -477,20 +482,11 @@ class Intake(Generic[T]):
 class FileEvaluation:
     """Evaluation of files: takes the outcomes of parts in their order, and makes the report."""
 
-    def __init__(
-        self,
-        setup: FileSetup,
-        builder: ReportBuilder,
-        processes: int,
-        bar: ProgressBar | None,
-        *,
-        reject_bad_lines: bool,
-    ) -> None:
+    def __init__(self, setup: FileSetup, builder: ReportBuilder, processes: int, bar: ProgressBar | None) -> None:
         self.setup = setup
         self._builder = builder
         self._processes = processes
         self._bar = bar
-        self._rejects = reject_bad_lines
         self._intake = Intake[CaseOutcome](setup, _Work(setup).outcome)
         self._rows = WorstRows(setup.full)
         self._warnings: dict[str, None] = {}
@@ -575,7 +571,7 @@ class FileEvaluation:
                 lines.append(head_of(unit, golden) + rest)
             else:
                 reused.append(unit)
-        if self._rejects and self._intake.bad.count:
+        if self.setup.reject_bad_lines and self._intake.bad.count:
             raise self._intake.bad.error()
         if (lines or reused) and self._builder.file is not None:
             self._builder.file.write(b"".join(lines), reused)

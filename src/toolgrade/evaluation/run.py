@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from toolgrade._internal.options import with_arguments_of
 from toolgrade.agents import DEFAULT_CONCURRENCY, AgentCallable, Goldens
 from toolgrade.calls import ToolCallParams
 from toolgrade.cases import AnyCase
-from toolgrade.errors import ConfigurationError, InvalidDataError, MetricAssertionError
+from toolgrade.errors import InvalidDataError, MetricAssertionError
 from toolgrade.evaluation.execute import PARTIAL, EvaluationOptions, Files, Target, run_evaluation, run_evaluation_async
 from toolgrade.evaluation.measuring import checked_metrics
 from toolgrade.matching.alignment import Denominator
@@ -292,7 +292,7 @@ class Evaluator(Generic[T]):
 
     def add_tool_correctness(
         self,
-        should_consider_ordering: bool | MetricLike = False,
+        should_consider_ordering: bool = False,
         threshold: float = 0.5,
         evaluation_params: Sequence[ToolCallParams | str] | None = None,
         *,
@@ -301,25 +301,20 @@ class Evaluator(Generic[T]):
         include_reason: bool = True,
         strict_mode: bool = False,
     ) -> Self:
-        """Add a `ToolCorrectnessMetric` with these options, or a metric given as the only argument.
+        """Add a `ToolCorrectnessMetric` with these options.
 
         Returns:
             This evaluator.
 
         Raises:
-            ConfigurationError: An option is invalid, or there are options beside a metric.
+            ConfigurationError: An option is invalid.
         """
-        if not isinstance(should_consider_ordering, bool) and hasattr(should_consider_ordering, "measure"):
-            options = (threshold, evaluation_params, should_exact_match, denominator, include_reason, strict_mode)
-            if options != (0.5, None, False, "expected", True, False):
-                raise ConfigurationError("a metric must be the only argument; pass the options to the metric itself")
-            return self.add(should_consider_ordering)
         return self.add(
             ToolCorrectnessMetric(
                 threshold=threshold,
                 evaluation_params=(ToolCallParams.TOOL,) if evaluation_params is None else evaluation_params,
                 should_exact_match=should_exact_match,
-                should_consider_ordering=cast("bool", should_consider_ordering),  # the metric checks it
+                should_consider_ordering=should_consider_ordering,
                 denominator=denominator,
                 strict_mode=strict_mode,
                 include_reason=include_reason,
