@@ -52,18 +52,13 @@ def test_json_gives_back_the_call(call: ToolCall) -> None:
         assert back.to_json() == call.to_json()
 
 
-@given(call=calls)
-def test_pydantic_dumps_equal_to_dict(call: ToolCall) -> None:
-    """`model_dump` and `model_dump_json` write only set fields and are read back."""
-    assert ToolCall.model_validate(call.model_dump()) == call
-    assert ToolCall.model_validate_json(call.model_dump_json()) == call
-    assert json.loads(call.model_dump_json()).keys() == call.model_fields_set
-
-
 @given(fields=call_fields())
 def test_only_set_fields_are_written(fields: dict[str, Any]) -> None:
-    """Including those set to None."""
-    assert ToolCall(**fields).to_dict().keys() == fields.keys()
+    """Including those set to None, also by pydantic's dumps, which are read back."""
+    call = ToolCall(**fields)
+    assert call.to_dict().keys() == json.loads(call.model_dump_json()).keys() == fields.keys()
+    assert ToolCall.model_validate(call.model_dump()) == call
+    assert ToolCall.model_validate_json(call.model_dump_json()) == call
 
 
 @pytest.mark.parametrize("form", [{"q": 1}, '{"q": 1}'], ids=["object", "JSON text"])
@@ -137,23 +132,16 @@ def test_201_levels_are_refused_with_the_name_of_the_field() -> None:
         ToolCall.from_json(json.dumps({"name": "a", "output": deep(201)}))
 
 
-@pytest.mark.parametrize("levels", [20, 80])
+@pytest.mark.parametrize("levels", [80, 150])
 def test_many_calls_inside_calls(levels: int) -> None:
-    """A chain of sub-agents of any reasonable length can be written and read."""
+    """A chain of sub-agents of any reasonable length can be written and read; a longer one is an error of ours."""
     call = ToolCall(name="innermost", input_parameters={"q": {"deep": [1]}})
     for _ in range(levels):
-        call = ToolCall(name="agent", execution=Execution(children=[call]))
-    assert ToolCall.from_json(call.to_json()) == call
-
-
-def test_a_chain_of_calls_too_long_to_be_written_is_an_error_of_ours() -> None:
-    """A chain of sub-agents that is too long gives a toolgrade error."""
-    call = ToolCall(name="innermost")
-    for _ in range(150):
         call = ToolCall(name="agent", execution=Execution(children=[call]))
     try:
         text = call.to_json()
     except InvalidDataError:
+        assert levels > 100
         return
     assert ToolCall.from_json(text) == call
 

@@ -121,14 +121,6 @@ def test_constants_are_not_fitted(results: dict[str, Any]) -> None:
 
 
 @needs_benchmark
-def test_absent_library_has_its_reason(table: ModuleType, results: dict[str, Any]) -> None:
-    """The reason stands below the table."""
-    about = {**results["about"], "absent": {"Other": "not to be had"}}
-
-    assert "Other is absent: not to be had" in table.section({**results, "about": about}, "scores")
-
-
-@needs_benchmark
 def test_the_figures_in_words_are_those_of_the_results(table: ModuleType, results: dict[str, Any]) -> None:
     """Every number that the page draws a conclusion from is one of the results, rounded."""
     tables = TABLES.read_text(encoding="utf-8")
@@ -153,87 +145,6 @@ def test_the_shares_to_choose_by_are_those_of_the_results(results: dict[str, Any
 
     assert len(named) > 40
     assert set(named) <= measured
-
-
-@needs_benchmark
-def test_conversation_in_the_neutral_form() -> None:
-    """Calls with their turn and answer, what the agent said, and how the run ended."""
-    runs = loaded("runs")
-    record = {
-        "id": "run",
-        "query": "Book it.",
-        "expected_tools": [{"name": "book", "args": {"seat": 1}}],
-        "metadata": {"task_id": 3, "reward": 1.0, "required_texts": ["1A"]},
-        "agent_trajectory": [
-            {"role": "user", "content": "Book it."},
-            {"role": "assistant", "content": "Which seat?"},
-            {"role": "user", "content": "Any."},
-            *call_messages("book", '{"seat": 0}', "Error: no such seat"),
-            *call_messages("get_seat", "{}", "1A"),
-            *call_messages("book", '{"seat": 1}', "booked"),
-            {"role": "assistant", "content": "You have 1A."},
-            {"role": "user", "content": "Thanks. ###STOP###"},
-        ],
-    }
-    run = runs._from_conversation(record)
-    case, bare = runs.case_of(run), runs.case_of(run, texts=False, failures=False)
-    failed = [call.execution is not None and call.execution.status == "error" for call in case.tools_called]
-
-    assert [call["turn"] for call in run["called"]] == [2, 2, 2]
-    assert [call["changes_state"] for call in run["called"]] == [True, False, True]
-    assert failed == [True, False, False]
-    assert (case.agent_texts, case.actual_output) == (["Which seat?", "You have 1A."], "You have 1A.")
-    assert (case.required_texts, case.ended, case.ends) == (["1A"], True, "ok")
-    assert (bare.agent_texts, bare.required_texts, bare.ends) == (None, [], None)
-    assert all(call.execution is None for call in bare.tools_called)
-    named = runs.case_of(run, prefix="acme_")
-    assert [[call.name for call in calls] for calls in (named.tools_called, named.expected_tools)] == [
-        [f"acme_{call.name}" for call in calls] for calls in (case.tools_called, case.expected_tools)
-    ]
-    assert runs.peer_case(run, prepared=True) == {
-        "called": [["book", {"seat": 1}]],
-        "expected": [["book", {"seat": 1}]],
-    }
-    assert len(runs.peer_case(run, prepared=False)["called"]) == 3
-    record["agent_trajectory"].pop()
-    assert runs.case_of(runs._from_conversation(record)).ended is False
-
-
-@needs_benchmark
-def test_sparse_runs(tmp_path: Path) -> None:
-    """Files of one name are two data sets; a case states no turns if calls have none, and no end if none is known."""
-    runs = loaded("runs")
-    run = {"id": 1, "task": "a", "reward": 1, "called": [{"name": "f"}], "expected": [{"name": "f", "turn": 1}]}
-    paths = [tmp_path / folder / "sparse.jsonl" for folder in ("one", "two")]
-    for path in paths:
-        path.parent.mkdir()
-        path.write_text(json.dumps(run) + "\n", encoding="utf-8")
-    case = runs.case_of(run)
-
-    assert runs.data_sets(ROOT, paths) == {"sparse": [run], "sparse'": [run]}
-    assert (case.expected_tools[0].turn, case.ended, case.ends, case.agent_texts) == (None, None, None, None)
-    assert runs.peer_case(run, prepared=True) == {"called": [["f", {}]], "expected": [["f", {}]]}
-
-
-def call_messages(name: str, arguments: str, output: str) -> list[dict[str, Any]]:
-    """Return the messages of one call and its answer."""
-    call_id = f"{name} {arguments}"
-    function = {"name": name, "arguments": arguments}
-    call = {"id": call_id, "type": "function", "function": function}
-    return [
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": call_id, "content": output},
-    ]
-
-
-@needs_benchmark
-def test_pins_are_exact_and_name_no_address() -> None:
-    """One version for each line, with the matching environments."""
-    pin = re.compile(r"[a-z0-9][a-z0-9._-]*(\[[a-z0-9,-]+\])?==[^\s;@]+( ; .*)?")
-    pins = {path.stem: path.read_text(encoding="utf-8").splitlines() for path in BENCHMARK.glob("pins/*.txt")}
-
-    assert pins.keys() == {"agentevals", "deepeval", "google_adk", "ragas"}
-    assert [line for lines in pins.values() for line in lines if not pin.fullmatch(line)] == []
 
 
 @needs_runs

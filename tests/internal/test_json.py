@@ -293,15 +293,6 @@ def test_bare_nan_is_refused_with_its_path(text: str, problems: list[str]) -> No
 
 
 @pytest.mark.parametrize(
-    "text", [pytest.param("{", id="cut off"), pytest.param("", id="empty"), pytest.param(b"\xff\xff", id="no UTF-8")]
-)
-def test_no_json_is_an_error_of_ours(text: str | bytes) -> None:
-    """Text that is not JSON is refused with a toolgrade error."""
-    with pytest.raises(InvalidDataError, match=r"^not JSON: "):
-        parse_json(text)
-
-
-@pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("", "the text is empty"),
