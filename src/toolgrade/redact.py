@@ -39,17 +39,8 @@ AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 DEFAULT_KEYS: Final = frozenset(
     {
-        *(
-            "*password",
-            "*passwd",
-            "*passphrase",
-            "*passcode",
-            "*_pass",
-            "*_pwd",
-            "*secret",
-            "*secrets",
-            "*secret_value",
-        ),
+        *("*password", "*passwd", "*passphrase", "*passcode", "*_pass", "*_pwd"),
+        *("*secret", "*secrets", "*secret_value"),
         *("*password_confirmation", "*secret_string", "*secret_key_base", "*credential", "*credentials", "jwt"),
         *("*api_key", "*secret_key", "*private_key", "*access_key", "*access_key_id", "*account_key", "*signing_key"),
         *("*encryption_key", "*ssh_key", "*master_key", "*session_key", "*consumer_key", "*license_key", "*auth_key"),

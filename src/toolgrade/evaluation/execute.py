@@ -6,7 +6,7 @@ import math
 import os
 import sys
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -201,20 +201,21 @@ def _begun(options: EvaluationOptions, *, is_async: bool) -> Generator[Session |
     metrics: Sequence[MetricLike] = ()
     if options.metrics or not is_optional:  # the components of an app may have some
         metrics = checked_metrics(options.metrics, "a_measure" if is_async else "measure")
-    begun = _begun_files if options.files and not any(map(waits, metrics)) else _begun_session
+    begun: AbstractContextManager[Session | FileEvaluation] = (
+        _begun_files(options, metrics)
+        if options.files and not any(map(waits, metrics))
+        else _begun_session(options, metrics, is_async=is_async)
+    )
     texts = ErrorTexts(options.error_texts, options.text_tools)
     texts = applied_error_texts() if texts == ErrorTexts() else texts
-    with texts.applied(), begun(options, metrics, is_async=is_async) as running:
+    with texts.applied(), begun as running:
         yield running
 
 
 @contextmanager
-def _begun_files(
-    options: EvaluationOptions, metrics: Sequence[MetricLike], *, is_async: bool
-) -> Generator[FileEvaluation, None, None]:
+def _begun_files(options: EvaluationOptions, metrics: Sequence[MetricLike]) -> Generator[FileEvaluation, None, None]:
     from toolgrade.evaluation.files import FileEvaluation  # noqa: PLC0415 - most evaluations have no files
 
-    del is_async
     setup = _file_setup(options, metrics)
     with (
         _builder(options, setup.names, metrics) as builder,

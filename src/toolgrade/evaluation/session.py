@@ -10,17 +10,23 @@ of a component with metrics is a case too, named `golden > component`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from weakref import WeakKeyDictionary
 
+from toolgrade._internal.model import drop_none, set_fields
 from toolgrade._internal.sync_bridge import call_in_thread, is_async, run_interruptible
 from toolgrade._internal.text import unique_labels
-from toolgrade.agents import AgentCallable
+from toolgrade.agents import AgentCallable, Conversation
 from toolgrade.asking import Limits, run_conversation, run_golden
-from toolgrade.cases import AnyCase
+from toolgrade.capture.observation.spans import Observable, ObserveRecorder, join_pieces
+from toolgrade.cases import AnyCase, Run, RunStatus
 from toolgrade.dataset import Golden
+from toolgrade.errors import ConfigurationError
 from toolgrade.evaluation.builder import ReportBuilder
 from toolgrade.evaluation.measuring import (
     NO_EXPECTATION,
@@ -43,19 +49,6 @@ from toolgrade.result import MetricResult, errored_result
 if TYPE_CHECKING:
     from toolgrade.evaluation.files import FileCase
     from toolgrade.judge.judge import Judge
-
-
-import inspect
-from collections.abc import Iterator
-from contextlib import nullcontext
-from typing import NamedTuple, TypeAlias, cast
-from weakref import WeakKeyDictionary
-
-from toolgrade._internal.model import drop_none, set_fields
-from toolgrade.agents import Conversation
-from toolgrade.capture.observation.spans import Observable, ObserveRecorder, join_pieces
-from toolgrade.cases import Run, RunStatus
-from toolgrade.errors import ConfigurationError
 
 
 @dataclass(frozen=True)
@@ -142,7 +135,6 @@ class Session:
     """One evaluation while it runs.
 
     `limit` is the number of units in progress at the same time. If `is_async`, metrics measure with `a_measure` only.
-    `_early_results` has the results of `measure_immediate`.
     """
 
     source: Source
@@ -150,9 +142,6 @@ class Session:
     builder: ReportBuilder
     limit: int
     is_async: bool
-    _early_results: dict[CaseKey, dict[int, MetricResult]] = field(
-        default_factory=dict[CaseKey, "dict[int, MetricResult]"]
-    )
     _is_stopped: bool = False
 
     def __post_init__(self) -> None:
@@ -185,31 +174,15 @@ class Session:
         if self.builder.file is not None:
             self.builder.file.begin(reused, b"".join(lines), len(recorded))
 
-    def measure_immediate(self) -> bool:
-        """Measure existing cases in this thread, with the metrics that do not wait.
-
-        Returns:
-            Whether `run` has work left.
-        """
-        if self.source.runs_agent:
-            return True
-        immediate = [index for index, metric in enumerate(self.metrics) if not waits(metric)]
-        is_complete = len(immediate) == len(self.metrics)
+    def run_here(self) -> None:
+        """Run and measure everything: in this thread, or if something waits in an event loop of its own."""
+        if self.source.runs_agent or any(map(waits, self.metrics)):
+            run_interruptible(self.run())
+            return
         for unit in self.remaining:
             pending = Pending(self.source.items[unit.place], self.metrics, no_golden=self.source.no_golden)
-            results = {
-                index: measure_in_thread(self.metrics[index], pending.case, pending.no_golden) for index in immediate
-            }
-            if is_complete:
-                self._store(unit, [self._row(unit, pending, results)])
-            else:
-                self._early_results[unit] = results
-        return not is_complete
-
-    def run_here(self) -> None:
-        """Run and measure everything, in an event loop of its own if something waits."""
-        if self.measure_immediate():
-            run_interruptible(self.run())
+            results = [measure_in_thread(metric, pending.case, pending.no_golden) for metric in self.metrics]
+            self._store(unit, [self._row(unit, pending, results)])
 
     async def run(self) -> None:
         """Run the agents for the remaining units and measure them, at most `limit` at the same time.
@@ -263,15 +236,11 @@ class Session:
             raise asyncio.CancelledError
 
     async def _measure(self, unit: CaseKey, pending: Pending) -> Row:
-        results = self._early_results.pop(unit, {})
-        if pending.error is not None:
-            results = {
-                number: errored_result(metric.label, metric.threshold, pending.error)
-                for number, metric in enumerate(pending.metrics)
-            }
-        for index, metric in enumerate(pending.metrics):
-            if index not in results:
-                results[index] = await self._result(metric, pending)
+        error = pending.error
+        if error is None:
+            results = [await self._result(metric, pending) for metric in pending.metrics]
+        else:
+            results = [errored_result(metric.label, metric.threshold, error) for metric in pending.metrics]
         return self._row(unit, pending, results)
 
     async def _result(self, metric: MetricLike, pending: Pending) -> MetricResult:
@@ -284,10 +253,10 @@ class Session:
         async with self._metric_lock:
             return await asyncio.to_thread(measure_in_thread, metric, case, no_golden)
 
-    def _row(self, unit: CaseKey, pending: Pending, results: Mapping[int, MetricResult]) -> Row:
+    def _row(self, unit: CaseKey, pending: Pending, results: Sequence[MetricResult]) -> Row:
         component = pending.component
         names = self.builder.names if component is None else unique_labels([one.label for one in pending.metrics])
-        renamed = tuple(results[index].renamed(name) for index, name in enumerate(names))
+        renamed = tuple(result.renamed(name) for result, name in zip(results, names, strict=True))
         if component is None:
             golden, _ = (self.source.recorded or {}).get(unit, (None, None))
             return Row.of(pending.case, unit.place, unit.trial, results=renamed, agent=unit.agent, golden=golden)
