@@ -150,19 +150,11 @@ def _convert_entries(
 ) -> JsonObject:
     """Return an object with some keys that are not text; `result` has the entries before the first of these."""
     for key, item in islice(value.items(), len(result), None):
-        text = key
-        if type(key) is not str or key in result:
-            text = _entry_key(key, value, result, trail, notes)
+        text = key if type(key) is str else _key_text(key)
+        if text in result or (not isinstance(key, str) and text in value):
+            text = _unused_key(f"{text} ({type(key).__name__})", result, trail, notes)
         result[text] = _convert(item, (trail, text), depth + 1, notes)
     return result
-
-
-def _entry_key(key: object, value: Mapping[Any, Any], used: JsonObject, trail: _Trail, notes: list[str] | None) -> str:
-    """Return the text under which an entry is stored, where its key is not text or its text is in use."""
-    text = key if type(key) is str else _key_text(key)
-    if text in used or (not isinstance(key, str) and text in value):
-        return _unused_key(f"{text} ({type(key).__name__})", used, trail, notes)
-    return text
 
 
 def _bytes_object(value: bytes | bytearray | memoryview) -> JsonObject:
@@ -348,15 +340,6 @@ _lenient_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 """One decoder for all: `json.loads` with an option makes a new one for each text."""
 
 
-def _decode(text: str, decoder: json.JSONDecoder) -> Any:
-    """Return the value of a text, as `decode` does; that one also skips spaces, which few texts have around them."""
-    try:
-        value, end = decoder.raw_decode(text)
-    except json.JSONDecodeError:
-        return decoder.decode(text)
-    return value if not text[end:].strip(" \t\n\r") else decoder.decode(text)
-
-
 def parse_json(text: str | bytes, *, allow_nan: bool = False, unique_keys: bool = True) -> Any:
     """Return the value of a JSON text, which is text or UTF-8 bytes.
 
@@ -371,7 +354,7 @@ def parse_json(text: str | bytes, *, allow_nan: bool = False, unique_keys: bool 
     try:
         try:
             if isinstance(text, str) and not text.startswith("\ufeff"):
-                return _decode(text, _decoder if unique_keys else _lenient_decoder)
+                return (_decoder if unique_keys else _lenient_decoder).decode(text)
             return json.loads(text, parse_constant=_refuse_constant, **options)
         except _ConstantError:
             value = json.loads(text, **options)
