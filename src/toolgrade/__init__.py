@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         ToolgradeError,
         ToolgradeWarning,
     )
-    from toolgrade.evaluation.run import Evaluator, assert_test, evaluate, evaluate_async
+    from toolgrade.evaluation.run import assert_test, evaluate, evaluate_async
     from toolgrade.formats.messages.read import run_from_messages
     from toolgrade.formats.records import case_from_record
     from toolgrade.inputs import read_cases
@@ -77,7 +77,7 @@ _NAMES = {
         "ConfigurationError DataFileError InvalidDataError JudgeError MetricAssertionError MissingFieldError "
         "MissingPackageError NotMeasuredError NothingRecordedError Problem ToolgradeError ToolgradeWarning"
     ),
-    "evaluation.run": "Evaluator assert_test evaluate evaluate_async",
+    "evaluation.run": "assert_test evaluate evaluate_async",
     "formats.messages.read": "run_from_messages",
     "formats.records": "case_from_record",
     "judge": "Judge",
@@ -104,7 +104,6 @@ __all__ = [
     "ConfigurationError",
     "ConversationalTestCase",
     "DataFileError",
-    "Evaluator",
     "Execution",
     "Finding",
     "Gate",

@@ -79,6 +79,19 @@ def test_example() -> None:
     assert [result.score for item in report.cases for result in item.results] == [1, 0.5]
 
 
+def test_wrong_data_and_metrics_are_refused() -> None:
+    """With the item that `map` cannot turn into a case, or the metric."""
+    evaluator = Evaluator.from_data(None, [*ROWS, {}], to_case).add_tool_correctness(denominator="longest")
+    with pytest.raises(InvalidDataError, match="map raised KeyError on item 2 of the data: 'called'"):
+        evaluator.run()
+    with pytest.raises(ConfigurationError, match="is not a metric"):
+        evaluator.add("tool_correctness")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="should_consider_ordering must be True or False"):
+        evaluator.add_tool_correctness("ordered")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="at least one metric"):
+        Evaluator.from_data(None, ROWS, to_case).run()
+
+
 def test_example_as_csharp_writes_it() -> None:
     """Methods, keywords and fields."""
     evaluator = Evaluator.FromData(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_snake
@@ -20,7 +20,7 @@ from toolgrade._internal.model import Model
 from toolgrade.calls import ToolCallParams as ToolCallParamsEnum
 from toolgrade.cases import AnyCase
 from toolgrade.errors import ConfigurationError, InvalidDataError
-from toolgrade.evaluation.run import Evaluator as _Evaluator
+from toolgrade.evaluation.measuring import checked_metrics
 from toolgrade.evaluation.run import evaluate, evaluate_async
 from toolgrade.judge import Judge
 from toolgrade.judge.judge import JudgeLike
@@ -127,8 +127,8 @@ def _csharp(method: Callable[..., T]) -> Callable[..., T]:
     return call
 
 
-class Evaluator(_Evaluator[T]):
-    """`toolgrade.Evaluator`, whose `from_data` takes a chat client first.
+class Evaluator(Generic[T]):
+    """EvalSharp's evaluator: data of any shape, metrics added one by one, then `run()` or `await run_async()`.
 
     C#'s names of its methods, `FromData`, `AddToolCorrectness`, `AddToolCorrectnessExactMatch` and `RunAsync`, do the
     same.
@@ -155,12 +155,13 @@ class Evaluator(_Evaluator[T]):
         map: Callable[[T], AnyCase] | None = None,
     ) -> None:
         """See `from_data`."""
-        items: Iterable[T] = parse_json(data) if isinstance(data, str) else data
-        super().__init__(items, lambda item: _case_of(item if map is None else map(item)))
+        self._data: Iterable[T] = parse_json(data) if isinstance(data, str) else data
+        self._map = map
         self._judge = None if chat_client is None else _judge_of(chat_client)
+        self._metrics: list[MetricLike] = []
 
     @classmethod
-    def from_data(  # type: ignore[override] # the chat client comes first, as in EvalSharp
+    def from_data(
         cls,
         chat_client: object,
         data: Iterable[T] | str,
@@ -182,6 +183,11 @@ class Evaluator(_Evaluator[T]):
         """
         return cls(chat_client, data, map)
 
+    def add(self, metric: MetricLike) -> Self:
+        """Add a metric, and return this evaluator."""
+        self._metrics.extend(checked_metrics([metric]))
+        return self
+
     def add_tool_correctness(
         self,
         should_consider_ordering: bool | ToolCorrectnessMetricConfiguration = False,
@@ -189,7 +195,7 @@ class Evaluator(_Evaluator[T]):
         evaluation_params: Sequence[ToolCallParamsEnum | str] | None = None,
         *,
         config: ToolCorrectnessMetricConfiguration | None = None,
-        **options: Any,  # noqa: ANN401 - those of toolgrade's method
+        **options: Any,  # noqa: ANN401 - those of the metric
     ) -> Self:
         """Add a `ToolCorrectnessMetric` with these options, or a configuration given as the only argument.
 
@@ -202,14 +208,29 @@ class Evaluator(_Evaluator[T]):
         if config is not None and should_consider_ordering is not False:
             raise ConfigurationError("config must be the only argument; put the options into it")
         first = should_consider_ordering if config is None else config
-        if not isinstance(first, ToolCorrectnessMetricConfiguration):
-            return super().add_tool_correctness(first, threshold, evaluation_params, **options)
-        if (threshold, evaluation_params, options) != (0.5, None, {}):
-            raise ConfigurationError("a configuration must be the only argument; put the options into it")
-        return self.add(ToolCorrectnessMetric(**dict(first)))
+        if isinstance(first, ToolCorrectnessMetricConfiguration):
+            if (threshold, evaluation_params, options) != (0.5, None, {}):
+                raise ConfigurationError("a configuration must be the only argument; put the options into it")
+            return self.add(ToolCorrectnessMetric(**dict(first)))
+        params = (ToolCallParamsEnum.TOOL,) if evaluation_params is None else evaluation_params
+        metric = ToolCorrectnessMetric(
+            threshold=threshold, evaluation_params=params, should_consider_ordering=first, **options
+        )
+        return self.add(metric)
+
+    def add_tool_correctness_exact_match(
+        self, threshold: float = 0.5, evaluation_params: Sequence[ToolCallParamsEnum | str] | None = None
+    ) -> Self:
+        """Add a `ToolCorrectnessMetric` that scores 1 only if the calls equal the expected ones by position."""
+        return self.add_tool_correctness(False, threshold, evaluation_params, should_exact_match=True)
 
     def run(self) -> Report:
-        """Evaluate; see `toolgrade.Evaluator.run`."""
+        """Evaluate.
+
+        Raises:
+            ConfigurationError: There is no data, or no metric was added.
+            InvalidDataError: `map` raised; the message names the item.
+        """
         return evaluate(*self._cases_and_metrics())
 
     async def run_async(self) -> Report:
@@ -218,7 +239,8 @@ class Evaluator(_Evaluator[T]):
 
     def _cases_and_metrics(self) -> tuple[list[AnyCase], list[MetricLike]]:
         """Return what to evaluate; metrics get the judge only if there is something to judge."""
-        listed, metrics = self._cases(), list(self._metrics)
+        listed = [self._case(index, item) for index, item in enumerate(self._data)]
+        metrics = list(self._metrics)
         has_tools = any(getattr(case, "available_tools", None) is not None for case in listed)
         for index, metric in enumerate(metrics if self._judge is not None else ()):
             if isinstance(metric, ToolCorrectnessMetric) and metric.judge is None:
@@ -226,17 +248,21 @@ class Evaluator(_Evaluator[T]):
                 metrics[index] = replace(metric, judge=judge)
         return listed, metrics
 
+    def _case(self, index: int, item: T) -> AnyCase:
+        """Return the case that an object or a JSON text describes, and any other value as it is: metrics check it."""
+        try:
+            value: Any = item if self._map is None else self._map(item)
+            if isinstance(value, str):
+                return EvaluatorTestData.from_json(value)
+            return EvaluatorTestData.model_validate(value) if isinstance(value, Mapping) else value
+        except Exception as error:
+            message = f"map raised {type(error).__name__} on item {index} of the data: {error}"
+            raise InvalidDataError(message) from error
+
     FromData: ClassVar[Callable[..., Any]] = classmethod(_csharp(from_data.__func__))  # type: ignore[attr-defined, assignment] # of a classmethod
     AddToolCorrectness: ClassVar[Callable[..., Any]] = _csharp(add_tool_correctness)
-    AddToolCorrectnessExactMatch: ClassVar[Callable[..., Any]] = _csharp(_Evaluator.add_tool_correctness_exact_match)
+    AddToolCorrectnessExactMatch: ClassVar[Callable[..., Any]] = _csharp(add_tool_correctness_exact_match)
     RunAsync = run_async
-
-
-def _case_of(value: Any) -> Any:  # noqa: ANN401 - metrics check the cases
-    """Return the case that an object or a JSON text describes, and any other value as it is."""
-    if isinstance(value, str):
-        return EvaluatorTestData.from_json(value)
-    return EvaluatorTestData.model_validate(value) if isinstance(value, Mapping) else value
 
 
 def _judge_of(chat_client: object) -> Judge:

@@ -8,10 +8,9 @@ from toolgrade._internal.lazy_imports import lazy_package
 
 if TYPE_CHECKING:
     from toolgrade.evaluation.reading import read_results
-    from toolgrade.evaluation.run import Evaluator, assert_test, evaluate, evaluate_async, partial_report
+    from toolgrade.evaluation.run import assert_test, evaluate, evaluate_async, partial_report
 
 __all__ = [
-    "Evaluator",
     "assert_test",
     "evaluate",
     "evaluate_async",
@@ -21,5 +20,5 @@ __all__ = [
 
 __getattr__, __dir__ = lazy_package(
     __name__,
-    {"reading": "read_results", "run": "Evaluator assert_test evaluate evaluate_async partial_report"},
+    {"reading": "read_results", "run": "assert_test evaluate evaluate_async partial_report"},
 )

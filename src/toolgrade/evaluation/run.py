@@ -7,25 +7,20 @@ others run one after the other in the thread of the caller. Results are in the o
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolgrade._internal.options import with_arguments_of
 from toolgrade.agents import DEFAULT_CONCURRENCY, AgentCallable, Goldens
-from toolgrade.calls import ToolCallParams
 from toolgrade.cases import AnyCase
-from toolgrade.errors import InvalidDataError, MetricAssertionError
+from toolgrade.errors import MetricAssertionError
 from toolgrade.evaluation.execute import PARTIAL, EvaluationOptions, Files, Target, run_evaluation, run_evaluation_async
-from toolgrade.evaluation.measuring import checked_metrics
-from toolgrade.matching.alignment import Denominator
-from toolgrade.metrics import MetricLike, ToolCorrectnessMetric
+from toolgrade.metrics import MetricLike
 from toolgrade.report import Report
 from toolgrade.result import MetricResult, ResultStatus
 from toolgrade.verdict import OUTCOME_WORDS, Gate
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from toolgrade.evaluation.results_file import Resume
     from toolgrade.evaluation.session import App
     from toolgrade.judge.judge import JudgeLike
@@ -253,99 +248,3 @@ def passed_results(report: Report, remedy: str = "") -> tuple[MetricResult, ...]
             below = f"score {result.score or 0:.4g} is below the threshold {result.threshold:g}"
             lines.append(f"{result.metric}: {result.reason or result.error or below}")
     raise MetricAssertionError("\n".join([*lines, remedy]).rstrip("\n"), report)
-
-
-class Evaluator(Generic[T]):
-    """Fluent evaluation: data of any shape, metrics added one by one, then `run()` or `await run_async()`.
-
-    Example:
-        >>> from toolgrade import Evaluator, LLMTestCase, ToolCall
-        >>> rows = [{"called": ["get_weather"], "expected": ["get_weather", "book_flight"]}]
-        >>> evaluator = Evaluator.from_data(
-        ...     rows,
-        ...     lambda row: LLMTestCase(
-        ...         tools_called=[ToolCall(name=name) for name in row["called"]],
-        ...         expected_tools=[ToolCall(name=name) for name in row["expected"]],
-        ...     ),
-        ... )
-        >>> print(evaluator.add_tool_correctness(should_consider_ordering=True).run())
-        Passed: 1 case passed.
-        Noticed in passed cases: 'book_flight' in 1 case (1 missing).
-        tool_correctness(ordered): mean 0.5 over 1 case; 1 passed, 0 failed (at 0.5), 0 skipped, 0 errored
-    """
-
-    def __init__(self, data: Iterable[T], to_case: Callable[[T], AnyCase]) -> None:
-        """See `from_data`."""
-        self._data = data
-        self._to_case = to_case
-        self._metrics: list[MetricLike] = []
-
-    @classmethod
-    def from_data(cls, data: Iterable[T], to_case: Callable[[T], AnyCase]) -> Self:
-        """Return an evaluator of `data`, each item of which `to_case` turns into a case."""
-        return cls(data, to_case)
-
-    def add(self, metric: MetricLike) -> Self:
-        """Add a metric, and return this evaluator."""
-        self._metrics.extend(checked_metrics([metric], "measure"))
-        return self
-
-    def add_tool_correctness(
-        self,
-        should_consider_ordering: bool = False,
-        threshold: float = 0.5,
-        evaluation_params: Sequence[ToolCallParams | str] | None = None,
-        *,
-        should_exact_match: bool = False,
-        denominator: Denominator = "expected",
-        include_reason: bool = True,
-        strict_mode: bool = False,
-    ) -> Self:
-        """Add a `ToolCorrectnessMetric` with these options.
-
-        Returns:
-            This evaluator.
-
-        Raises:
-            ConfigurationError: An option is invalid.
-        """
-        return self.add(
-            ToolCorrectnessMetric(
-                threshold=threshold,
-                evaluation_params=(ToolCallParams.TOOL,) if evaluation_params is None else evaluation_params,
-                should_exact_match=should_exact_match,
-                should_consider_ordering=should_consider_ordering,
-                denominator=denominator,
-                strict_mode=strict_mode,
-                include_reason=include_reason,
-            )
-        )
-
-    def add_tool_correctness_exact_match(
-        self, threshold: float = 0.5, evaluation_params: Sequence[ToolCallParams | str] | None = None
-    ) -> Self:
-        """Add a `ToolCorrectnessMetric` that scores 1 only if the calls equal the expected ones by position."""
-        return self.add_tool_correctness(False, threshold, evaluation_params, should_exact_match=True)
-
-    def run(self) -> Report:
-        """Evaluate.
-
-        Raises:
-            ConfigurationError: There is no data, or no metric was added.
-            InvalidDataError: `to_case` raised; the message names the item.
-        """
-        return evaluate(self._cases(), self._metrics)
-
-    async def run_async(self) -> Report:
-        """Do what `run` does, inside a running event loop."""
-        return await evaluate_async(self._cases(), self._metrics)
-
-    def _cases(self) -> list[AnyCase]:
-        cases: list[AnyCase] = []
-        for index, item in enumerate(self._data):
-            try:
-                cases.append(self._to_case(item))
-            except Exception as error:
-                message = f"to_case raised {type(error).__name__} on item {index} of the data: {error}"
-                raise InvalidDataError(message) from error
-        return cases
