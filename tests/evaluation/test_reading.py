@@ -190,22 +190,6 @@ def test_every_kind_of_case_comes_back(tmp_path: Path) -> None:
     assert [entry.label for entry in restored.cases] == ["m", "talk", "#3", "#4", "#5"]
 
 
-DATA = "iVBORw0KGgoAAAANSUhEUgAA"
-PARTS = ["what?", MLLMImage(data=DATA, mime_type="image/png")]
-
-
-@pytest.mark.parametrize(("parts", "run_parts"), [(PARTS, PARTS), (PARTS, None), (["who?"], PARTS)])
-def test_images_come_back(tmp_path: Path, parts: Any, run_parts: Any) -> None:
-    """The run of a case has the same parts as its input, or the other parts that it had."""
-    run = Run(input="what?", input_parts=run_parts, calls=[WEATHER])
-    case = MLLMTestCase(input=parts, run=run, tools_called=[WEATHER], expected_tools=[WEATHER])
-    metrics = [ToolCorrectnessMetric()]
-    path = written(evaluate([case], metrics), metrics, tmp_path / "r.jsonl")
-    (restored,) = read_results(path).cases
-
-    assert restored.case == case
-
-
 def test_judged_results_come_back(tmp_path: Path) -> None:
     """With units and questions, the judge, usage and cost; and the sums of a metric."""
     metrics = [ToolUseMetric(judge=RuleJudge("yes"), available_tools=[{"name": "weather"}])]
@@ -334,19 +318,6 @@ def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
         read('{"tools_called": []}\n{"tools_called": []}\n')
 
 
-def test_results_and_reports_can_be_compared(tmp_path: Path) -> None:
-    """A results file on one side and a report on the other."""
-    from toolgrade import compare
-
-    cases = [LLMTestCase(id=key, tools_called=[], expected_tools=[]) for key in "abc"]
-    report = evaluate(cases, [CORRECT])
-    (tmp_path / "b.json").write_text(report.to_json(), encoding="utf-8")
-    comparison = compare(written(report, [CORRECT], tmp_path / "a.jsonl"), tmp_path / "b.json")
-
-    assert (comparison.in_both, comparison.only_a, comparison.only_b) == (3, (), ())
-    assert comparison.to_dict() | {"about_a": None} == compare(report, report).to_dict() | {"about_a": None}
-
-
 @pytest.mark.parametrize("expected", PLANS, ids=range(len(PLANS)))
 def test_the_json_of_a_report_has_the_names_of_tools(expected: Any) -> None:
     """So its calls side by side are those of the report."""
@@ -358,17 +329,6 @@ def test_the_json_of_a_report_has_the_names_of_tools(expected: Any) -> None:
         row[:5] for row in rows(report.cases[0].results[0], report.cases[0].case)
     ]
     assert problem_rows(restored) == problem_rows(report)
-
-
-def test_the_json_of_an_older_report_can_be_read() -> None:
-    """Without the names of tools, only those of findings are known."""
-    case = LLMTestCase(id="c", tools_called=[ToolCall(name="a")], expected_tools=[ToolCall(name="a")])
-    plain = evaluate([case], [CORRECT]).to_dict()
-    del plain["cases"][0]["tools"]
-    (restored,) = read_results(io.BytesIO(json.dumps(plain).encode())).cases
-
-    assert restored.case == LLMTestCase(id="c")
-    assert [row.called for row in rows(restored.results[0], restored.case)] == ["(a call)"]
 
 
 def test_unwritable_content_is_reported_without_losing_results(tmp_path: Path) -> None:

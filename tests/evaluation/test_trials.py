@@ -34,7 +34,7 @@ from toolgrade.compat.deepeval.tracing import update_current_span
 from toolgrade.report import MetricSummary
 from toolgrade.report.report import Flaky
 from toolgrade.result import QuestionResult, UnitResult
-from toolgrade.stats import mean_interval, pass_at_k, pass_hat_k, rate_interval
+from toolgrade.stats import mean_interval, rate_interval
 
 METRIC = ToolCorrectnessMetric()
 CALL = ToolCall(name="a")
@@ -207,20 +207,6 @@ def test_cases_have_no_trials(driver: Callable[..., Report]) -> None:
     """They are answers already."""
     with pytest.raises(ConfigurationError, match="trials needs goldens and an agent: test_cases are answers already"):
         driver(test_cases=[LLMTestCase()], metrics=[METRIC], trials=2)
-
-
-@given(st.integers(0, 8), st.integers(0, 8), st.integers(1, 9))
-def test_the_two_are_two_sides(trials: int, passes: int, k: int) -> None:
-    """That one of k passes is that not all of k fail; more trials pass at least once rather, and all together less."""
-    if passes > trials:
-        return
-    some, every = pass_at_k(trials, passes, k), pass_hat_k(trials, trials - passes, k)
-    if k > trials:
-        assert some is every is None
-        return
-    assert some == pytest.approx(1 - (every or 0))
-    if k < trials:
-        assert (pass_at_k(trials, passes, k + 1) or 0) >= (some or 0)
 
 
 @pytest.mark.parametrize(

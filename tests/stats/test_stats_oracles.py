@@ -1,4 +1,4 @@
-"""Statistics against those of statsmodels and scikit-learn, which toolgrade itself never imports."""
+"""Statistics against those of statsmodels, which toolgrade itself never imports."""
 
 from __future__ import annotations
 
@@ -6,29 +6,13 @@ import random
 import warnings
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from toolgrade.stats import holm, mean_interval
+from toolgrade.stats import mean_interval
 
-_WHY = "the core is tested alone here, without the libraries that its statistics are compared with"
+_WHY = "the core is tested alone here, without the library that its statistics are compared with"
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # warnings of their own imports do not matter
     linear = pytest.importorskip("statsmodels.api", reason=_WHY)
-    proportion = pytest.importorskip("statsmodels.stats.proportion", reason=_WHY)
-    contingency = pytest.importorskip("statsmodels.stats.contingency_tables", reason=_WHY)
-    multitest = pytest.importorskip("statsmodels.stats.multitest", reason=_WHY)
-    metrics = pytest.importorskip("sklearn.metrics", reason=_WHY)
-
-RATED = st.lists(st.tuples(st.sampled_from((0.0, 0.1, 0.3, 0.5, 0.9, 1.0)), st.booleans()), min_size=2, max_size=30)
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
-def test_holms_correction_is_statsmodels(p_values: list[float]) -> None:
-    """Value by value."""
-    expected = multitest.multipletests(p_values, method="holm")[1]
-
-    assert holm(p_values) == pytest.approx(list(expected), abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(20))

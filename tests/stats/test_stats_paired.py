@@ -70,14 +70,6 @@ def test_pairs_are_independent_by_default() -> None:
     assert single != mean_difference_interval(before, after, seed=1)
 
 
-def test_equal_differences_have_a_point() -> None:
-    """Which the documentation calls by its name."""
-    interval = mean_difference_interval([0.0, 0.5], [0.25, 0.75])
-
-    assert interval is not None
-    assert (interval.low, interval.high) == (0.25, 0.25)
-
-
 # tests
 
 
