@@ -6,6 +6,7 @@ import io
 import json
 import math
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def written(report: Report, metrics: Sequence[MetricLike], path: Path) -> Path:
     """A file of results that holds a report of cases."""
     path.unlink(missing_ok=True)
     header = Header.new(report.metrics, metrics, session_facts({}), kind="cases", cases=len(report.cases))
-    with ResultsFile(path, header, None) as file:
+    with closing(ResultsFile(path, header, None)) as file:
         for entry in report.cases:
             row = Row.of(entry.case, entry.index, results=entry.results)
             file.write(head_of(CaseKey(entry.index)) + rest_of([row], "0123456789abcdef"))

@@ -6,7 +6,7 @@ import math
 import os
 import sys
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -23,10 +23,11 @@ from toolgrade.agents import (
     check_goldens,
 )
 from toolgrade.cases import AnyCase, LLMTestCase, own_case
-from toolgrade.dataset import Golden
+from toolgrade.dataset import Golden, read_goldens, source_name
 from toolgrade.errors import ConfigurationError, DataFileError, InvalidDataError
 from toolgrade.evaluation.builder import ReportBuilder, session_facts
-from toolgrade.evaluation.measuring import checked_metrics, unit_of, waits
+from toolgrade.evaluation.measuring import checked_metrics, no_golden_of, unit_of, waits
+from toolgrade.evaluation.rows import CaseKey
 from toolgrade.failed_calls import ErrorTexts, applied_error_texts
 from toolgrade.metrics import MetricLike
 from toolgrade.report import Report
@@ -38,7 +39,6 @@ from toolgrade.verdict import Gate
 if TYPE_CHECKING:
     from toolgrade.evaluation.files import FileCase, FileEvaluation, FileSetup
     from toolgrade.evaluation.results_file import Resume
-    from toolgrade.evaluation.rows import CaseKey
     from toolgrade.evaluation.session import App, Session, Source
     from toolgrade.judge.judge import Judge, JudgeLike
     from toolgrade.report.terminal.progress import ProgressBar
@@ -242,12 +242,12 @@ def _begun_session(
     names = unique_labels([metric.label for metric in metrics])
     counts: dict[str, Any] = {}
     if source.recorded is None:
-        kind = "goldens" if source.runs_agent else "cases"
+        kind = "goldens" if source.existing is None else "cases"
         counts = {"kind": kind, "cases": len(source.items), "trials": options.trials}
         counts |= {} if options.agents is None else {"agents": list(options.agents)}
     with _builder(options, names, metrics, **counts) as builder:
         limit = options.max_concurrency
-        if not source.runs_agent and is_async and not any(map(waits, metrics)):
+        if source.existing is not None and is_async and not any(map(waits, metrics)):
             limit = 1  # nothing waits, so tasks side by side would only keep more cases in memory
         session = Session(source, metrics, builder, limit, is_async)
         with _progress_bar(options.show_progress) as bar:
@@ -276,7 +276,7 @@ def _builder(
         raise ConfigurationError(f"{printable(os.fspath(options.results))} is one of the files that are evaluated")
     resume: Resume | None = "missing" if options.resume is True else options.resume or None
     header = Header.new(names, metrics, facts=facts, gate=(options.gate or Gate()).to_dict(), **counts)
-    with ResultsFile(options.results, header, resume) as file:
+    with closing(ResultsFile(options.results, header, resume)) as file:
         yield ReportBuilder(
             facts, names, options.trials, file, agents=agents, contents=options.contents, gate=options.gate
         )
@@ -302,7 +302,8 @@ def _file_setup(options: EvaluationOptions, metrics: Sequence[MetricLike]) -> Fi
         value_at(LLMTestCase(), options.cluster, "cluster")  # it must be a path
     goldens = None
     if isinstance(options.goldens, (str, os.PathLike)):
-        goldens = GoldenSet.load(os.fspath(options.goldens), options.golden_id, allow_nan=options.allow_nan)
+        read = read_goldens(options.goldens, allow_nan=options.allow_nan)
+        goldens = GoldenSet(read, source_name(options.goldens), options.golden_id)
     elif options.goldens is not None:
         goldens = GoldenSet(check_goldens(options.goldens), "goldens", options.golden_id)
     return FileSetup(
@@ -326,14 +327,26 @@ def _source(options: EvaluationOptions, metrics: Sequence[MetricLike]) -> Source
     from toolgrade.evaluation import session  # noqa: PLC0415 - loads an event loop
 
     if options.files:
-        has_goldens = options.goldens is not None
-        return session.recorded_source(_read_files(options, metrics), metrics, has_goldens=has_goldens)
+        recorded = {unit: (golden, item) for unit, golden, item in _read_files(options, metrics)}
+        pending = {
+            unit: session.Pending(
+                item.case,
+                metrics,
+                error=item.tag.error,
+                no_golden=no_golden_of(item.tag.golden, has_goldens=options.goldens is not None),
+            )
+            for unit, (_, item) in recorded.items()
+        }
+        return session.existing_source(pending, recorded)
     if options.goldens is not None:
         return _asking_source(options, metrics)
     cases = listed_cases(options.test_cases)
     if not cases:
         raise ConfigurationError("test_cases must have at least one case, got none")
-    return session.case_source(cases, metrics, options.no_golden)
+    pending = {
+        CaseKey(place): session.Pending(case, metrics, no_golden=options.no_golden) for place, case in enumerate(cases)
+    }
+    return session.existing_source(pending)
 
 
 def _asking_source(options: EvaluationOptions, metrics: Sequence[MetricLike]) -> Source:

@@ -41,7 +41,6 @@ from toolgrade.dataset import (
     Document,
     Golden,
     open_source,
-    read_goldens,
     read_line,
     source_name,
 )
@@ -646,17 +645,6 @@ class GoldenSet:
         self._by_input: defaultdict[str, list[int]] = defaultdict(list)
         for place, golden in enumerate(goldens):
             self._by_input[golden.question].append(place)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], field: str | None, *, allow_nan: bool = False) -> GoldenSet:
-        """Return the goldens of a file.
-
-        Raises:
-            ConfigurationError: Two goldens have the same id.
-            DataFileError: It has no goldens, or something else.
-            OSError: It cannot be opened or read.
-        """
-        return cls(read_goldens(path, allow_nan=allow_nan), source_name(path), field)
 
     def join(self, case: AnyCase) -> Joined:
         """Return the case with what its golden says, as `evaluate` does with an agent; an id of its own stays.

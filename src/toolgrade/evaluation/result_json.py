@@ -346,18 +346,12 @@ def encode_model(model: Model) -> bytes:
     Raises:
         InvalidDataError: See `Model.to_dict`.
     """
-    text = _encode_plain(model)
-    return json_text(model.to_dict()).encode() if text is None else text
-
-
-def _encode_plain(value: object) -> bytes | None:
-    """Return the JSON text of models and JSON values, `None` if only `to_dict` can write them."""
     try:
-        return _encode(value).encode()
+        return _encode(model).encode()
     except UnicodeEncodeError:  # lone surrogates
-        return _encode_ascii(value).encode()
+        return _encode_ascii(model).encode()
     except (_UnusualError, ValueError, RecursionError):  # also NaN and integers of thousands of digits
-        return None
+        return json_text(model.to_dict()).encode()
 
 
 def _to_plain(value: object) -> object:

@@ -53,8 +53,6 @@ from toolgrade.report.report import case_names
 from toolgrade.verdict import WrongEnd
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from typing_extensions import Self
 
 FORMAT: Final = 2
@@ -500,16 +498,6 @@ class ResultsFile:
                 Path(self.path).unlink()
         os.close(self._file)
         self._file = -1
-
-    def __enter__(self) -> Self:
-        """Return this file."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the file."""
-        self.close()
 
 
 def _reused_lines(units: Iterable[CaseKey]) -> Iterator[bytes]:

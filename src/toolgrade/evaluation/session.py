@@ -33,7 +33,6 @@ from toolgrade.evaluation.measuring import (
     checked_result,
     is_batched,
     measure_in_thread,
-    no_golden_of,
     unmeasured,
     waits,
 )
@@ -57,47 +56,34 @@ class Source:
 
     `items` are the cases or goldens, and `agents` the names of the agents, or only `None`. `prepare` returns what to
     measure for a unit; for a golden, it runs the agent first, and calls its second argument after each turn.
-    `runs_agent` says whether it does. `recorded` has the units of the cases of files, in order, with the place of the
-    first case of their golden or cluster. `no_golden` is that of all cases that exist already, as in `unmeasured`.
+    `existing` are the cases that exist already, in order; `recorded` has those of files, with the place of the first
+    case of their golden or cluster.
     """
 
     items: Mapping[int, Any] | Sequence[Any]
     prepare: Callable[[CaseKey, Callable[[], None]], Awaitable[Sequence[Pending]]]
-    runs_agent: bool = True
     agents: Sequence[str | None] = (None,)
+    existing: Mapping[CaseKey, Pending] | None = None
     recorded: Mapping[CaseKey, tuple[int | None, FileCase]] | None = None
-    no_golden: str | None = None
 
     def units(self, trials: int | None) -> list[CaseKey]:
         """Return what is measured: of goldens the first trial of each, then the second of each, and so on."""
-        if self.recorded is not None:
-            return [*self.recorded]
+        if self.existing is not None:
+            return [*self.existing]
         numbers: Iterable[int | None] = [None] if trials is None else range(1, trials + 1)
         places = range(len(self.items))
         return [CaseKey(place, trial, agent) for trial, agent, place in product(numbers, self.agents, places)]
 
 
-def case_source(cases: Sequence[AnyCase], metrics: Sequence[MetricLike], no_golden: str | None = None) -> Source:
-    """Return the source of cases that exist already; `no_golden` as in `unmeasured`."""
-
-    async def prepare(unit: CaseKey, _on_turn: Callable[[], None]) -> Sequence[Pending]:
-        return [Pending(cases[unit.place], metrics, no_golden=no_golden)]
-
-    return Source(cases, prepare, runs_agent=False, no_golden=no_golden)
-
-
-def recorded_source(
-    accepted: Iterable[tuple[CaseKey, int | None, FileCase]], metrics: Sequence[MetricLike], *, has_goldens: bool
+def existing_source(
+    existing: Mapping[CaseKey, Pending], recorded: Mapping[CaseKey, tuple[int | None, FileCase]] | None = None
 ) -> Source:
-    """Return the source of the cases of files."""
-    recorded = {unit: (golden, item) for unit, golden, item in accepted}
+    """Return the source of cases that exist already."""
 
     async def prepare(unit: CaseKey, _on_turn: Callable[[], None]) -> Sequence[Pending]:
-        _, item = recorded[unit]
-        no_golden = no_golden_of(item.tag.golden, has_goldens=has_goldens)
-        return [Pending(item.case, metrics, error=item.tag.error, no_golden=no_golden)]
+        return [existing[unit]]
 
-    return Source({unit.place: item.case for unit, (_, item) in recorded.items()}, prepare, recorded=recorded)
+    return Source({unit.place: one.case for unit, one in existing.items()}, prepare, (None,), existing, recorded)
 
 
 def agent_source(
@@ -176,11 +162,12 @@ class Session:
 
     def run_here(self) -> None:
         """Run and measure everything: in this thread, or if something waits in an event loop of its own."""
-        if self.source.runs_agent or any(map(waits, self.metrics)):
+        existing = self.source.existing
+        if existing is None or any(map(waits, self.metrics)):
             run_interruptible(self.run())
             return
         for unit in self.remaining:
-            pending = Pending(self.source.items[unit.place], self.metrics, no_golden=self.source.no_golden)
+            pending = existing[unit]
             results = [measure_in_thread(metric, pending.case, pending.no_golden) for metric in self.metrics]
             self._store(unit, [self._row(unit, pending, results)])
 
