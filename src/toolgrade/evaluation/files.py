@@ -14,13 +14,13 @@ import os
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 from gzip import GzipFile
 from itertools import islice
 from operator import eq
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, BinaryIO, Generic, NamedTuple, TypeVar, cast
 
 from toolgrade._internal.compression import (
     CORRUPTION_ERRORS,
@@ -359,15 +359,16 @@ class _Work:
     setup: FileSetup
 
     def __call__(self, part: FilePart) -> FilePartOutcome:
-        texts: dict[str, None] = {}
         rows = WorstRows(self.setup.full)
         outcomes: list[CaseOutcome] = []
-        with collected_warnings(texts):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ToolgradeWarning)
             for item in items_of(part, self.setup):
                 outcomes.append(self.outcome(item))
                 rows.add(outcomes[-1].row)
         rows.trim()
-        return FilePartOutcome([one._replace(row=row) for one, row in zip(outcomes, rows.rows, strict=True)], [*texts])
+        items = [one._replace(row=row) for one, row in zip(outcomes, rows.rows, strict=True)]
+        return FilePartOutcome(items, _distinct_warnings(caught))
 
     def outcome(self, item: FileCase) -> CaseOutcome:
         """Measure a case, unless it has results or is joined to a conversation."""
@@ -584,21 +585,15 @@ class FileEvaluation:
         return row, b"" if is_there else item.rest(row, digest, item.encoded(), contents=self.setup.contents)
 
 
-@contextmanager
-def collected_warnings(texts: dict[str, None]) -> Generator[None, None, None]:
-    """Collect the distinct warnings of toolgrade: there may be one for each case."""
-
-    def collect(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:  # noqa: ANN401 - as given
-        if issubclass(category, ToolgradeWarning):
-            texts.setdefault(str(message))
+def _distinct_warnings(caught: Sequence[warnings.WarningMessage]) -> list[str]:
+    """Return the distinct warnings of toolgrade, of which there may be one for each case; issue the others again."""
+    texts: dict[str, None] = {}
+    for one in caught:
+        if issubclass(one.category, ToolgradeWarning):
+            texts.setdefault(str(one.message))
         else:
-            show(message, category, *place, **more)
-
-    with warnings.catch_warnings():
-        show = warnings.showwarning
-        warnings.simplefilter("always", ToolgradeWarning)
-        warnings.showwarning = collect
-        yield
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    return [*texts]
 
 
 _NAMED = 5
