@@ -56,16 +56,6 @@ async def answered(goldens: list[Golden], agent: AgentCallable, **options: Any) 
     return [case.case for case in report.cases]
 
 
-def test_goldens_are_evaluated() -> None:
-    """Each golden becomes a case with the called tools."""
-    report = evaluate(goldens=[golden("a"), golden("b", id="second")], agent=looks_up, metrics=[METRIC])
-
-    assert [case.label for case in report.cases] == ["a", "second"]
-    assert [case.results[0].score for case in report.cases] == [1, 1]
-    assert isinstance(report.cases[0].case, LLMTestCase)
-    assert report.cases[0].case.actual_output == "found"
-
-
 def test_goldens_in_an_event_loop() -> None:
     """`evaluate_async` awaits the agent; `evaluate` works there too, as in a notebook."""
 

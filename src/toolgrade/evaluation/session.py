@@ -16,10 +16,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
-from weakref import WeakKeyDictionary
 
 from toolgrade._internal.model import drop_none, set_fields
-from toolgrade._internal.sync_bridge import call_in_thread, is_async, run_interruptible
+from toolgrade._internal.sync_bridge import PerLoop, call_in_thread, is_async, run_interruptible
 from toolgrade._internal.text import unique_labels
 from toolgrade.agents import AgentCallable, Conversation
 from toolgrade.asking import Limits, run_conversation, run_golden
@@ -244,19 +243,20 @@ class Session:
         component = pending.component
         names = self.builder.names if component is None else unique_labels([one.label for one in pending.metrics])
         renamed = tuple(result.renamed(name) for result, name in zip(results, names, strict=True))
-        if component is None:
-            golden, _ = (self.source.recorded or {}).get(unit, (None, None))
-            return Row.of(pending.case, unit.place, unit.trial, results=renamed, agent=unit.agent, golden=golden)
-        thresholds = ", ".join(f"{result.metric} {result.threshold:g}" for result in renamed)
-        source = f"{component.source} ({thresholds})"
+        golden, _ = (self.source.recorded or {}).get(unit, (None, None))
+        source = ""
+        if component is not None:
+            thresholds = ", ".join(f"{result.metric} {result.threshold:g}" for result in renamed)
+            source = f"{component.source} ({thresholds})"
         return Row.of(
             pending.case,
             unit.place,
             unit.trial,
-            component=component.name,
+            component=None if component is None else component.name,
             source=source,
             results=renamed,
             agent=unit.agent,
+            golden=golden,
         )
 
     def _store(self, unit: CaseKey, rows: list[Row]) -> None:
@@ -320,7 +320,7 @@ class ObservedApp:
             raise ConfigurationError(message)
         self._app = app
         self._recorders: dict[str | None, ObserveRecorder] = {}
-        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+        self._turns = PerLoop(asyncio.Lock)
 
     async def answer(self, question: str, conversation: Conversation) -> Run:
         """Ask one question; the run has the exception if the app raises one."""
@@ -348,8 +348,7 @@ class ObservedApp:
         `metrics` are those of the whole answer. Without any, it is left out where there are components and the run
         ended well. The time that a sync app waits for its turn is not part of `limit`.
         """
-        loop = asyncio.get_running_loop()
-        async with nullcontext() if is_async(self._app) else self._turns.setdefault(loop, asyncio.Lock()):
+        async with nullcontext() if is_async(self._app) else self._turns.get():
             case = await run_golden(golden, self.answer, limit)
         run = case.run
         recorder = None if run is None else self._recorders.pop(run.run_id, None)
