@@ -12,7 +12,7 @@ from toolgrade._internal.model import drop_none, set_fields
 from toolgrade._internal.sync_bridge import GRACE, call
 from toolgrade._internal.text import error_text
 from toolgrade.agents import AgentCallable, Conversation
-from toolgrade.calls import CallStatus, ToolCall
+from toolgrade.calls import is_pending
 from toolgrade.capture.conversations import conversation as conversation_of
 from toolgrade.capture.conversations import joined
 from toolgrade.capture.doubles import Cursor, run_of
@@ -139,7 +139,7 @@ class _Talk:
             self._turns.append(_SpokenTurn(cast("UserTurn", item), run))
         else:
             if isinstance(item, Approve):
-                self._approved += [one.id for one in waiting.run.calls if one.id and _is_pending(one)]
+                self._approved += [one.id for one in waiting.run.calls if one.id and is_pending(one)]
             waiting.run = joined(waiting.run, run, goes_on=True) or run
             waiting.answers += (content,)
             if isinstance(item, UserTurn):
@@ -220,10 +220,6 @@ class _Talk:
             "user_error": self._user_error,
         }
         return ConversationalTestCase(turns=turns, **drop_none(fields))
-
-
-def _is_pending(one: ToolCall) -> bool:
-    return one.execution is not None and one.execution.status is CallStatus.PENDING
 
 
 def _problem_of(item: object, error: BaseException | None) -> str | None:

@@ -233,6 +233,11 @@ class ToolCall(Model):
         return self.execution is None or field not in self.execution.not_captured
 
 
+def is_pending(call: ToolCall) -> bool:
+    """Return whether a call waits for a person or an external system."""
+    return call.execution is not None and call.execution.status is CallStatus.PENDING
+
+
 def step_of(call: ToolCall) -> int | None:
     """Return the step in which the model asked for a call; `None` if it was not recorded."""
     return None if call.execution is None else call.execution.step

@@ -717,7 +717,7 @@ class Exchange:
         """All texts of the assistant; those before its last text are known of recorded runs."""
         texts: list[str] = []
         for turn in self.answers:
-            recorded = _texts_in(turn.metadata.get("agent_texts"))
+            recorded = texts_in(turn.metadata.get("agent_texts"))
             texts += recorded or ([turn.content] if turn.content else [])
         return texts
 
@@ -846,11 +846,12 @@ def _known(records: list[JsonObject]) -> JsonObject:
         if isinstance(record.get("usage"), dict):
             fields["usage"] = {name: count for name, count in record["usage"].items() if type(count) is int}
         for name in ("models", "warnings"):
-            fields[name] += _texts_in(record.get(name))
+            fields[name] += texts_in(record.get(name))
     return fields
 
 
-def _texts_in(value: object) -> list[str]:
+def texts_in(value: object) -> list[str]:
+    """Return the texts of a list that somebody else wrote; none of any other value."""
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from toolgrade._internal.json import JsonObject, json_text, short_repr
 from toolgrade._internal.model import drop_none
-from toolgrade.calls import CallStatus
+from toolgrade.calls import is_pending
 from toolgrade.cases import ConversationalTestCase, RunStatus
 from toolgrade.dataset import ANSWERS
 from toolgrade.errors import InvalidDataError, JudgeError
@@ -106,8 +106,7 @@ class PlayedUser:
         """Return all that the user may speak of."""
         waiting: list[JsonObject] = []
         if case.turns and case.turns[-1].metadata.get("status") == RunStatus.INTERRUPTED.value:
-            calls = case.turns[-1].tools_called or []
-            pending = [one for one in calls if one.execution and one.execution.status is CallStatus.PENDING]
+            pending = filter(is_pending, case.turns[-1].tools_called or [])
             waiting = [drop_none({"call": one.name, "arguments": one.input_parameters}) for one in pending]
         names = {"user": "user", "assistant": "agent"}
         fields: dict[str, Any] = {

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from toolgrade._internal.options import read_share
 from toolgrade._internal.text import percent, plural, printable, shorten
-from toolgrade.calls import CallStatus
+from toolgrade.calls import is_pending
 from toolgrade.cases import ConversationalTestCase, Run, RunEnd, RunStatus
 from toolgrade.errors import InvalidDataError
 from toolgrade.result import TOLERANCE, MetricResult, ResultStatus
@@ -102,7 +102,7 @@ def _end_of_run(run: Run) -> tuple[RunEnd | None, str]:
         case RunStatus.OK:
             return ("ok", "") if run.error is None else ("error", run.error)
         case RunStatus.INTERRUPTED:
-            waiting = [one.name for one in run.calls if one.execution and one.execution.status is CallStatus.PENDING]
+            waiting = [one.name for one in run.calls if is_pending(one)]
             names = f" to answer {', '.join(map(repr, dict.fromkeys(waiting)))}" if waiting else ""
             return "interrupted", f"the run waits for a person{names}"
         case RunStatus.STOPPED:

@@ -32,7 +32,7 @@ from toolgrade._internal.compression import (
 )
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import join_first, plural, printable
-from toolgrade.cases import NOT_ASKED, AnyCase, ConversationalTestCase, LLMTestCase, Run, RunStatus, Turn
+from toolgrade.cases import NOT_ASKED, AnyCase, ConversationalTestCase, LLMTestCase, Run, RunStatus, Turn, texts_in
 from toolgrade.dataset import (
     ANSWERS,
     BLANK,
@@ -664,7 +664,7 @@ class GoldenSet:
         misfit = ""
         if isinstance(case, ConversationalTestCase) and golden.turns:
             update["turns"], misfit, note = stated_turns(golden, case)
-            metadata |= {"warnings": [*_texts(metadata.get("warnings")), note]} if note else {}
+            metadata |= {"warnings": [*texts_in(metadata.get("warnings")), note]} if note else {}
         update |= {"metadata": metadata} if metadata else {}
         update |= {"tags": [*dict.fromkeys([*golden.tags, *case.tags])]} if golden.tags else {}
         return Joined(case.model_copy(update=update), place, misfit)
@@ -717,7 +717,7 @@ def texts_of(one: AnyCase | Golden) -> list[str]:
         return [item.content for item in one.turns if isinstance(item, UserTurn)]
     if isinstance(one, ConversationalTestCase):
         users = [turn for turn in one.turns if turn.role == "user"]
-        return [text for turn in users for text in (turn.content, *_texts(turn.metadata.get(ANSWERS)))]
+        return [text for turn in users for text in (turn.content, *texts_in(turn.metadata.get(ANSWERS)))]
     question = one.question if isinstance(one, Golden) else one.input
     return [question] if isinstance(question, str) else []
 
@@ -732,7 +732,7 @@ def stated_turns(golden: Golden, case: ConversationalTestCase) -> tuple[list[Tur
     starts = [at for at, turn in enumerate(turns) if turn.role == "user" and _role_before(turns, at) == "assistant"]
     count = 0
     for place in starts:
-        own = stated[: 1 + len(_texts(turns[place].metadata.get(ANSWERS)))]
+        own = stated[: 1 + len(texts_in(turns[place].metadata.get(ANSWERS)))]
         del stated[: len(own)]
         count += bool(own)
         turns[place] = _stating(turns[place], own)
@@ -770,10 +770,6 @@ def _stating(turn: Turn, items: Sequence[UserTurn]) -> Turn:
     texts = [text for one in items for text in one.required_texts]
     expected = in_one_turn([one.expected_tools for one in items])
     return turn.model_copy(update=drop_none({"expected_tools": expected, "required_texts": texts or None}))
-
-
-def _texts(value: object) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def _missing(names: Sequence[str], noun: str, problem: str) -> str:
