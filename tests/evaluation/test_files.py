@@ -9,7 +9,7 @@ import os
 import threading
 import tracemalloc
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
@@ -324,6 +324,22 @@ def test_all_bad_lines_are_named(tmp_path: Path) -> None:
     assert refused.error.startswith(f"DataFileError: {tmp_path}/a:3: ")
     assert "b:1: $: the file is empty" in nothing.error
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_line_that_is_too_large_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+) -> None:
+    """The lines after it are read and keep their numbers."""
+    monkeypatch.setenv("TOOLGRADE_MAX_RECORD_MIB", "1")
+    (tmp_path / "a").write_bytes(pack(CASE + b'\n"%b"\n' % (b"x" * (5 << 19)) + CASE + b"\nnonsense\n"))
+
+    result = outcome([tmp_path / "a"], 100, 1, tmp_path)
+
+    assert [text.split(": ")[0].rpartition("/")[2] for _, text in result.warnings[:2]] == ["a:2", "a:4"]
+    assert "a record must have at most 1 MiB" in result.warnings[0][1]
+    assert result.report is not None
+    assert [case.case.id for case in result.report.cases] == ["a", None, "a", None]
 
 
 def test_warnings_come_once(tmp_path: Path) -> None:

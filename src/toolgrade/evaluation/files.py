@@ -261,7 +261,7 @@ def _parts(number: int, path: str) -> Iterator[FilePart]:
                 size = 0 if is_packed else min(left, len(piece))
                 left -= size
                 yield FilePart(number, size, first, piece)
-                first += piece.count(b"\n")
+                first += piece.count(b"\n") + (not piece.endswith(b"\n"))
             if first == 1:
                 yield FilePart(number, left)
             elif left:
