@@ -314,14 +314,3 @@ def test_what_the_model_used_is_apart_from_judges(capsys: pytest.CaptureFixture[
     line = "simulated users: 400 input tokens, 40 output tokens, 4 requests, cost 0.48"
     print_report(report, title="users")
     assert line in " ".join(capsys.readouterr().out.split())
-
-
-@needs_client
-def test_a_budget_that_is_used_up() -> None:
-    """The model of the user has its own; nothing is sent beyond it."""
-    with FakeOpenAI(Reply("A refund, please.", usage=(900, 100)), "[stop]") as server:
-        model = OpenAIJudge(MODEL, base_url=server.base_url, token_budget=1000)
-        case = talk(says("Which order?"), model)
-
-    assert str(case.user_error).startswith("in turn 2, the model of the user gave no text: ")
-    assert len(server.requests) == 1

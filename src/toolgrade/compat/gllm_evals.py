@@ -395,10 +395,7 @@ _KEYS = ("OPENAI_API_KEY", "TOOLGRADE_JUDGE_API_KEY", "OPENAI_BASE_URL", "TOOLGR
 """Variables of the environment that `OpenAIJudge` reads; a server other than OpenAI's may need no key."""
 _PROVIDER = "openai/"
 _OPTIONS = ("default_hyperparameters", "options")
-_SETTINGS = frozenset(
-    {"api", "base_url", "client", "cost_budget", "deadline", "max_attempts", "max_concurrency"}
-    | {"prices", "timeout", "token_budget"}
-)
+_SETTINGS = frozenset({"api", "base_url", "client", "deadline", "max_attempts", "max_concurrency", "prices", "timeout"})
 
 
 def _judge(model: object, key: str | None, config: Mapping[str, object]) -> Judge:

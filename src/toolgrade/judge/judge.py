@@ -19,6 +19,7 @@ from toolgrade._internal.sync_bridge import PerLoop
 from toolgrade.errors import ConfigurationError, JudgeError, JudgeOutcome, ToolgradeError
 from toolgrade.judge.cache import Cache, MemoryCache, SqliteCache, cache_key, open_cache
 from toolgrade.judge.cost import (
+    ANSWER_TOKENS,
     CostEstimate,
     Price,
     Prices,
@@ -260,15 +261,15 @@ class Judge:
         """The price of a million tokens of the model; `None` if unknown."""
         return self._price(self.name)
 
-    def estimate(self, prompts: Iterable[Prompt], *, answer_tokens: int | None = None) -> CostEstimate:
+    def estimate(self, prompts: Iterable[Prompt], *, answer_tokens: int = ANSWER_TOKENS) -> CostEstimate:
         """Return the estimated cost of asking some prompts; nothing is sent.
 
         Cached verdicts cost nothing, and a question that is asked twice counts once. Tokens are estimated from the
-        cached answers if there are at least twenty, else from the length of the prompts.
+        length of the prompts.
 
         Args:
             prompts: Such as those of `metric.prompts(case)` for many cases.
-            answer_tokens: Tokens of one answer, if you know better; a reasoning model needs many.
+            answer_tokens: Tokens of one answer; a reasoning model needs more.
 
         Raises:
             ToolgradeError: The cache cannot be used, or no judge is configured.

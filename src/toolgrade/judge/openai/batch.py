@@ -117,14 +117,11 @@ class BatchModel:
         """Store the model, the cache of its replies, the function from prompts to keys there, and the options.
 
         Raises:
-            ConfigurationError: The model has no batches, or a budget, which a batch cannot keep.
+            ConfigurationError: The model has no batches.
         """
         if not isinstance(model, OpenAIJudge):
             message = f"batch needs an OpenAIJudge or the name of a model of OpenAI, got {type(model).__name__}"
             raise ConfigurationError(f"{message}; use Judge(..., batch=False)")
-        if model.has_budget:
-            advice = "check judge.estimate(prompts).check(max_cost) before, and leave the budget out"
-            raise ConfigurationError(f"a batch is billed as a whole, without token_budget and cost_budget: {advice}")
         self._model, self._cache, self._key_of, self._options = model, cache, key_of, options
         self._groups = PerLoop(_Group)
 
