@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import copy
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NoReturn
 
 from toolgrade._internal.lazy_imports import import_extra
@@ -140,32 +140,90 @@ class Score(float):
         return getattr(self.result, name)
 
 
-class ToolgradeMetric(BaseMetric):
-    """Base of the metrics of this module; their options are attributes, and may be set between two cases."""
+class Measuring(BaseMetric):
+    """A metric with DeepEval's methods that measures by one of toolgrade."""
 
-    _name: ClassVar[str]
     result: MetricResult | None = None
     """The result of the last case."""
+
+    def as_metric(self) -> MetricLike:
+        """Return the metric of toolgrade."""
+        raise NotImplementedError
+
+    def measure(self, test_case: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401, ARG002 - as DeepEval's
+        """Measure one case, store the result, and return the score.
+
+        Raises:
+            ToolgradeError: The case cannot be measured; `error` has the text, too.
+        """
+        try:
+            return self._keep(self.as_metric().measure(own_case_of(test_case)))
+        except Exception as error:  # noqa: BLE001 - raised again
+            self._fail(error)
+
+    async def a_measure(self, test_case: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401, ARG002 - as above
+        """Do what `measure` does, without blocking."""
+        try:
+            return self._keep(await self.as_metric().a_measure(own_case_of(test_case)))
+        except Exception as error:  # noqa: BLE001 - raised again
+            self._fail(error)
+
+    def _keep(self, result: MetricResult) -> Score | None:
+        self.result, self.error, self.score = result, None, result.score
+        self.reason, self.score_breakdown = result.reason, dict(result.parts)
+        self.evaluation_cost, self.skipped = result.cost, result.status is ResultStatus.SKIPPED
+        if result.status is ResultStatus.ERRORED:
+            raise NotMeasuredError(result.error or "it could not be measured")
+        self.is_successful()
+        if result.score is None:
+            return None
+        score = Score(result.score)
+        score.result = result
+        return score
+
+    def _fail(self, error: Exception) -> NoReturn:
+        if not isinstance(error, NotMeasuredError):
+            self.result = None
+        self.error, self.score, self.success = error_text(error), None, False
+        raise error
+
+
+@dataclass(eq=False, kw_only=True)
+class ToolgradeMetric(Measuring):
+    """Base of the metrics of this module; their options are attributes, and may be set between two cases.
+
+    `judge` is another name of `model`; afterwards the `Judge`, `None` if no model is asked.
+    """
+
+    _name: ClassVar[str]
+
+    threshold: float | None = 0.5
+    model: JudgeLike | None = None
+    system_one_model: object = None
+    eval_mode: object = None
+    include_reason: bool = True
+    async_mode: bool = True
+    strict_mode: bool = False
+    verbose_mode: bool = False
+    flaky: bool = False
+    evaluation_template: object = None
     judge: Any = None
-    """Another name of `model`; afterwards the `Judge`, `None` if no model is asked."""
-    available_tools: Sequence[Any] | None = None
-    evaluation_params: Sequence[ToolCallParams | str] = ()
 
     def __post_init__(self) -> None:
         """Check the options; flags may be 0 and 1."""
-        for name in {*_FLAGS, "async_mode", *_ORDER} & vars(self).keys():
+        for name in vars(self).keys() & {*_FLAGS, "async_mode", *_ORDER}:
             value = getattr(self, name)
             require(value in (0, 1), f"{name} must be True or False", value)
             setattr(self, name, bool(value))
         names = ("flaky", "system_one_model", "eval_mode", "evaluation_template")
-        _absent.warn_of({name: getattr(self, name, None) for name in names}, f"a {self._name} metric")
-        self.threshold: float | None = 1.0 if self.strict_mode else self.threshold
+        _absent.warn_of({name: getattr(self, name) for name in names}, f"a {self._name} metric")
+        self.threshold = 1.0 if self.strict_mode else self.threshold
         require_one_name("judge", self.judge, "model", self.model)
         model = self.model if self.judge is None else self.judge
         if model is None and self._is_judged():
             model = None if os.environ.get("TOOLGRADE_JUDGE_MODEL") else _DEFAULT_MODEL
         self.judge = Judge.of(model) if self._is_judged() else None
-        self.evaluation_model: str | None = None if self.judge is None else self.judge.name
+        self.evaluation_model = None if self.judge is None else self.judge.name
         self.as_metric()  # which checks the options
 
     @property
@@ -189,47 +247,8 @@ class ToolgradeMetric(BaseMetric):
     def _options(self, *names: str) -> dict[str, Any]:
         options = {name: getattr(self, name) for name in (*_FLAGS, *names)}
         if "evaluation_params" in options:  # also those of DeepEval's own class
-            options["evaluation_params"] = [getattr(one, "value", one) for one in self.evaluation_params]
+            options["evaluation_params"] = [getattr(one, "value", one) for one in options["evaluation_params"]]
         return {"threshold": self.threshold or 0.0, **options}
-
-    def measure(self, test_case: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401, ARG002 - as DeepEval's
-        """Measure one case, store the result, and return the score.
-
-        Raises:
-            ToolgradeError: The case cannot be measured; `error` has the text, too.
-        """
-        try:
-            return self._keep(self.as_metric().measure(own_case_of(test_case)))
-        except Exception as error:  # noqa: BLE001 - raised again
-            self._fail(error)
-
-    async def a_measure(self, test_case: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401, ARG002 - as above
-        """Do what `measure` does, without blocking."""
-        try:
-            return self._keep(await self.as_metric().a_measure(own_case_of(test_case)))
-        except Exception as error:  # noqa: BLE001 - raised again
-            self._fail(error)
-
-    def _keep(self, result: MetricResult) -> Score | None:
-        self.result, self.error, self.score = result, None, result.score
-        self.reason: str | None = result.reason
-        self.score_breakdown: Any = dict(result.parts)
-        self.evaluation_cost: float | None = result.cost
-        if result.status is ResultStatus.ERRORED:
-            raise NotMeasuredError(result.error or "it could not be measured")
-        self.is_successful()
-        if result.score is None:
-            return None
-        score = Score(result.score)
-        score.result = result
-        return score
-
-    def _fail(self, error: Exception) -> NoReturn:
-        if not isinstance(error, NotMeasuredError):
-            self.result = None
-        self.error, self.score = error_text(error), None
-        self.success: bool | None = False
-        raise error
 
 
 @dataclass(eq=False)
@@ -253,20 +272,9 @@ class ToolCorrectnessMetric(ToolgradeMetric):
     _name: ClassVar[str] = "Tool Correctness"
 
     available_tools: Sequence[Any] | None = None
-    threshold: float | None = 0.5
-    evaluation_params: Sequence[ToolCallParams | str] = ()
-    model: JudgeLike | None = None
-    system_one_model: object = None
-    eval_mode: object = None
-    include_reason: bool = True
-    async_mode: bool = True
-    strict_mode: bool = False
-    verbose_mode: bool = False
-    should_exact_match: bool = False
-    should_consider_ordering: bool = False
-    flaky: bool = False
-    evaluation_template: object = None
-    judge: Any = None
+    evaluation_params: Sequence[ToolCallParams | str] = field(default=(), kw_only=True)
+    should_exact_match: bool = field(default=False, kw_only=True)
+    should_consider_ordering: bool = field(default=False, kw_only=True)
 
     def _is_judged(self) -> bool:
         return bool(self.available_tools)
@@ -277,7 +285,7 @@ class ToolCorrectnessMetric(ToolgradeMetric):
         return _ToolCorrectness(available_tools=self.available_tools or None, **options)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class MultimodalToolCorrectnessMetric(ToolgradeMetric):
     """Tool correctness of cases with images, which affect no score; no model is asked.
 
@@ -298,11 +306,7 @@ class MultimodalToolCorrectnessMetric(ToolgradeMetric):
 
     _name: ClassVar[str] = "Multimodal Tool Correctness"
 
-    threshold: float | None = 0.5
     evaluation_params: Sequence[ToolCallParams | str] = ()
-    include_reason: bool = True
-    strict_mode: bool = False
-    verbose_mode: bool = False
     should_consider_ordering: bool = False
     should_exact_match: bool = False
 
@@ -332,17 +336,6 @@ class ToolUseMetric(ToolgradeMetric, BaseConversationalMetric):
     _name: ClassVar[str] = "Tool Use"
 
     available_tools: Sequence[Any] | None = None
-    threshold: float | None = 0.5
-    model: JudgeLike | None = None
-    system_one_model: object = None
-    eval_mode: object = None
-    include_reason: bool = True
-    async_mode: bool = True
-    strict_mode: bool = False
-    verbose_mode: bool = False
-    flaky: bool = False
-    evaluation_template: object = None
-    judge: Any = None
 
     def as_metric(self) -> _ToolUse:
         """Return the metric of toolgrade with these options."""
@@ -367,18 +360,6 @@ class ArgumentCorrectnessMetric(ToolgradeMetric):
     """
 
     _name: ClassVar[str] = "Argument Correctness"
-
-    threshold: float | None = 0.5
-    model: JudgeLike | None = None
-    system_one_model: object = None
-    eval_mode: object = None
-    include_reason: bool = True
-    async_mode: bool = True
-    strict_mode: bool = False
-    verbose_mode: bool = False
-    flaky: bool = False
-    evaluation_template: object = None
-    judge: Any = None
 
     def as_metric(self) -> _ToolUse:
         """Return the metric of toolgrade with these options."""
@@ -530,18 +511,4 @@ def suite_name(label: str) -> str:
     return name.replace("_", " ").title() if name in _NAMES else label
 
 
-__getattr__: Callable[[str], Any] = _absent.getter(
-    __name__,
-    "AgentLoopDetectionMetric AgentResponsivenessMetric AnswerRelevancyMetric ArenaGEval AudioGlitchMetric "
-    "AudioIntegrityMetric BaseArenaMetric BiasMetric ContextualPrecisionMetric ContextualRecallMetric "
-    "ContextualRelevancyMetric ConversationCompletenessMetric ConversationalDAGMetric ConversationalGEval "
-    "ConversationalJevEval DAGMetric DeepAcyclicGraph ExactMatchMetric FaithfulnessMetric GEval GEvalTemplate "
-    "GoalAccuracyMetric HallucinationMetric ImageCoherenceMetric ImageEditingMetric ImageHelpfulnessMetric "
-    "ImageReferenceMetric JevEval JsonCorrectnessMetric KnowledgeRetentionMetric MCPTaskCompletionMetric MCPUseMetric "
-    "MisuseMetric MultiTurnMCPUseMetric NonAdviceMetric PIILeakageMetric PatternMatchMetric PlanAdherenceMetric "
-    "PlanQualityMetric PromptAlignmentMetric RoleAdherenceMetric RoleViolationMetric SpeechIntelligibilityMetric "
-    "StepEfficiencyMetric SummarizationMetric TaskCompletionMetric TextToImageMetric ToolPermissionMetric "
-    "TopicAdherenceMetric ToxicityMetric TranscriptionAccuracyMetric TurnContextualPrecisionMetric "
-    "TurnContextualRecallMetric TurnContextualRelevancyMetric TurnFaithfulnessMetric TurnRelevancyMetric "
-    "TurnTakingNaturalnessMetric Verdict VoiceConsistencyMetric VoiceNaturalnessMetric VoiceReliabilityMetric",
-)
+__getattr__: _absent.Getter = _absent.getter(__name__)
