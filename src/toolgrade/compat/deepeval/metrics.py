@@ -188,15 +188,45 @@ class Measuring(BaseMetric):
         raise error
 
 
-@dataclass(eq=False, kw_only=True)
 class ToolgradeMetric(Measuring):
-    """Base of the metrics of this module; their options are attributes, and may be set between two cases.
+    """Base of the metrics of this module; their options are attributes, and may be set between two cases."""
+
+    _name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """Check the options; flags may be 0 and 1."""
+        for name in vars(self).keys() & {*_FLAGS, "async_mode", *_ORDER}:
+            value = getattr(self, name)
+            require(value in (0, 1), f"{name} must be True or False", value)
+            setattr(self, name, bool(value))
+        self.threshold = 1.0 if self.strict_mode else self.threshold
+        self.as_metric()  # which checks the options
+
+    @property
+    def __name__(self) -> str:
+        """Name of the metric in reports."""
+        return self._name
+
+    @property
+    def label(self) -> str:
+        """Its name in reports of toolgrade: that of the metric there, unless a subclass has one of its own."""
+        return self.as_metric().label if self.__name__ == self._name else self.__name__
+
+    def _options(self, *names: str) -> dict[str, Any]:
+        options: dict[str, Any] = {name: getattr(self, name) for name in (*_FLAGS, *names)}
+        if "evaluation_params" in options:  # also those of DeepEval's own class
+            options["evaluation_params"] = [getattr(one, "value", one) for one in options["evaluation_params"]]
+        return {"threshold": self.threshold or 0.0, **options}
+
+
+@dataclass(eq=False)
+class JudgedMetric(ToolgradeMetric):
+    """Base of the metrics that ask a model.
 
     `judge` is another name of `model`; afterwards the `Judge`, `None` if no model is asked.
     """
 
-    _name: ClassVar[str]
-
+    available_tools: Sequence[Any] | None = None
     threshold: float | None = 0.5
     model: JudgeLike | None = None
     system_one_model: object = None
@@ -210,49 +240,24 @@ class ToolgradeMetric(Measuring):
     judge: Any = None
 
     def __post_init__(self) -> None:
-        """Check the options; flags may be 0 and 1."""
-        for name in vars(self).keys() & {*_FLAGS, "async_mode", *_ORDER}:
-            value = getattr(self, name)
-            require(value in (0, 1), f"{name} must be True or False", value)
-            setattr(self, name, bool(value))
+        """Find the judge."""
         names = ("flaky", "system_one_model", "eval_mode", "evaluation_template")
         _absent.warn_of({name: getattr(self, name) for name in names}, f"a {self._name} metric")
-        self.threshold = 1.0 if self.strict_mode else self.threshold
         require_one_name("judge", self.judge, "model", self.model)
         model = self.model if self.judge is None else self.judge
         if model is None and self._is_judged():
             model = None if os.environ.get("TOOLGRADE_JUDGE_MODEL") else _DEFAULT_MODEL
         self.judge = Judge.of(model) if self._is_judged() else None
         self.evaluation_model = None if self.judge is None else self.judge.name
-        self.as_metric()  # which checks the options
-
-    @property
-    def __name__(self) -> str:
-        """Name of the metric in reports."""
-        return self._name
-
-    @property
-    def label(self) -> str:
-        """Its name in reports of toolgrade: that of the metric there, unless a subclass has one of its own."""
-        return self.as_metric().label if self.__name__ == self._name else self.__name__
+        super().__post_init__()
 
     def _is_judged(self) -> bool:
         """Return whether a model is asked."""
         return True
 
-    def as_metric(self) -> _ToolCorrectness | _ToolUse:
-        """Return the metric of toolgrade with these options."""
-        raise NotImplementedError
-
-    def _options(self, *names: str) -> dict[str, Any]:
-        options = {name: getattr(self, name) for name in (*_FLAGS, *names)}
-        if "evaluation_params" in options:  # also those of DeepEval's own class
-            options["evaluation_params"] = [getattr(one, "value", one) for one in options["evaluation_params"]]
-        return {"threshold": self.threshold or 0.0, **options}
-
 
 @dataclass(eq=False)
-class ToolCorrectnessMetric(ToolgradeMetric):
+class ToolCorrectnessMetric(JudgedMetric):
     """DeepEval's metric of this name: `toolgrade.ToolCorrectnessMetric`, which also keeps the result of the last case.
 
     With `available_tools` a model judges whether the right tools were called: `model`, by default `"gpt-4o"`, whose key
@@ -271,10 +276,9 @@ class ToolCorrectnessMetric(ToolgradeMetric):
 
     _name: ClassVar[str] = "Tool Correctness"
 
-    available_tools: Sequence[Any] | None = None
-    evaluation_params: Sequence[ToolCallParams | str] = field(default=(), kw_only=True)
-    should_exact_match: bool = field(default=False, kw_only=True)
-    should_consider_ordering: bool = field(default=False, kw_only=True)
+    evaluation_params: Sequence[ToolCallParams | str] = ()
+    should_exact_match: bool = False
+    should_consider_ordering: bool = False
 
     def _is_judged(self) -> bool:
         return bool(self.available_tools)
@@ -285,7 +289,7 @@ class ToolCorrectnessMetric(ToolgradeMetric):
         return _ToolCorrectness(available_tools=self.available_tools or None, **options)
 
 
-@dataclass(eq=False, kw_only=True)
+@dataclass(eq=False)
 class MultimodalToolCorrectnessMetric(ToolgradeMetric):
     """Tool correctness of cases with images, which affect no score; no model is asked.
 
@@ -306,12 +310,13 @@ class MultimodalToolCorrectnessMetric(ToolgradeMetric):
 
     _name: ClassVar[str] = "Multimodal Tool Correctness"
 
+    threshold: float | None = 0.5
     evaluation_params: Sequence[ToolCallParams | str] = ()
+    include_reason: bool = True
+    strict_mode: bool = False
+    verbose_mode: bool = False
     should_consider_ordering: bool = False
     should_exact_match: bool = False
-
-    def _is_judged(self) -> bool:
-        return False
 
     def as_metric(self) -> _ToolCorrectness:
         """Return the metric of toolgrade with these options."""
@@ -319,7 +324,7 @@ class MultimodalToolCorrectnessMetric(ToolgradeMetric):
 
 
 @dataclass(eq=False)
-class ToolUseMetric(ToolgradeMetric, BaseConversationalMetric):
+class ToolUseMetric(JudgedMetric, BaseConversationalMetric):
     """DeepEval's metric of this name: `toolgrade.ToolUseMetric`, which also keeps the result of the last case.
 
     `model` is `"gpt-4o"` by default; its key is read from the environment when the first case is measured. Without
@@ -335,15 +340,13 @@ class ToolUseMetric(ToolgradeMetric, BaseConversationalMetric):
 
     _name: ClassVar[str] = "Tool Use"
 
-    available_tools: Sequence[Any] | None = None
-
     def as_metric(self) -> _ToolUse:
         """Return the metric of toolgrade with these options."""
         return _rules.ToolUseMetric(**self._options("available_tools", "judge", "async_mode"))
 
 
 @dataclass(eq=False)
-class ArgumentCorrectnessMetric(ToolgradeMetric):
+class ArgumentCorrectnessMetric(JudgedMetric):
     """The share of calls whose arguments a model finds right for the input; without calls it is 1.
 
     The tools of the case (`available_tools`), where it has them, are shown to the model, and arguments that do not
@@ -361,6 +364,8 @@ class ArgumentCorrectnessMetric(ToolgradeMetric):
 
     _name: ClassVar[str] = "Argument Correctness"
 
+    available_tools: None = field(default=None, init=False)
+
     def as_metric(self) -> _ToolUse:
         """Return the metric of toolgrade with these options."""
         return _rules.ArgumentCorrectnessMetric(**self._options("judge", "async_mode"))
@@ -377,11 +382,11 @@ class SuiteMetric:
 
     def __init__(self, metric: Any, *, waits: bool = True, skips: bool = False) -> None:  # noqa: ANN401 - as above
         """Read its name; its threshold is read when a case is measured."""
-        is_own = isinstance(metric, ToolgradeMetric)
         self.metric, self.skips = metric, skips
-        self.waits = waits and bool(getattr(metric, "async_mode", True)) and not (is_own and metric.judge is None)
+        is_own = isinstance(metric, ToolgradeMetric)
+        self.judge = metric.judge if isinstance(metric, JudgedMetric) else None
+        self.waits = waits and bool(getattr(metric, "async_mode", True)) and not (is_own and self.judge is None)
         self.label = metric.label if isinstance(metric, ToolgradeMetric) else str(metric.__name__)
-        self.judge = metric.judge if is_own else None
         self.first_error: Exception | None = None
 
     @property
