@@ -275,8 +275,7 @@ def test_transient_error_is_retried(fault: Any) -> None:
     ("fault", "problem"),
     [
         (HttpFault.html(), "not a JSON object; is the address that of an API.*Sign in"),
-        (HttpFault.invalid_json(), "not a JSON object"),
-        (HttpFault.cut(YES, clean=True), "not a JSON object"),
+        (HttpFault(text='{"id": "broken", "choices": [{'), "not a JSON object"),
         (Reply(failure="overloaded"), "overloaded"),
         (Reply(body={"object": "chat.completion", "choices": []}), "no choice with a message"),
         (Reply("No verdict."), "expected a JSON object"),
@@ -395,7 +394,7 @@ def test_a_pause_beyond_the_deadline_ends_at_once() -> None:
         HttpFault.status(401, "bad key", error_code="invalid_api_key"),
         HttpFault.status(403, "not yours"),
         HttpFault.status(404, "no such model", error_code="model_not_found"),
-        HttpFault.status(429, "pay first", kind="insufficient_quota", error_code="insufficient_quota"),
+        HttpFault.status(429, "pay first", error_code="insufficient_quota"),
         HttpFault.status(402, "pay first"),
     ],
     ids=lambda fault: str(fault.code),

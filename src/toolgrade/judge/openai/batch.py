@@ -39,7 +39,6 @@ _MOST_FAILURES = 10
 _QUIET_SECONDS = 0.5
 _QUIET_CHECKS = 10
 _FILE_SECONDS = 900.0
-_MOST_PAGES = 1000
 
 _Answers: TypeAlias = "dict[str, Reply | JudgeError]"
 """Replies or errors by the keys of the requests."""
@@ -252,24 +251,14 @@ class BatchModel:
         return state
 
     async def _find(self, file_id: str) -> _State | None:
-        """Return the state of the batch of a file; `None` if there is none.
-
-        Raises:
-            JudgeError: The list of batches cannot be read to its end.
-        """
-        options: Any = {}
-        for _ in range(_MOST_PAGES):
-            page = await self._call(lambda client: client.batches.with_raw_response.list(limit=100, **options))  # noqa: B023 - awaited here
-            batches = objects_in(page.get("data"))
-            for batch in batches:
-                if batch.get("input_file_id") == file_id:
-                    return _read_state(batch)
-            if page.get("has_more") is False:
-                return None
-            if not batches:
-                break
-            options = {"after": batches[-1].get("id")}
-        raise JudgeError("the list of batches cannot be read to its end; ask again later", JudgeOutcome.TRANSIENT)
+        """Return the state of the batch of a file, if it is one of the latest hundred."""
+        page = await self._call(lambda client: client.batches.with_raw_response.list(limit=100))
+        if not isinstance(page.get("data"), list):
+            raise JudgeError(f"the answer does not list batches: {quote(page)}", JudgeOutcome.TRANSIENT)
+        for batch in objects_in(page["data"]):
+            if batch.get("input_file_id") == file_id:
+                return _read_state(batch)
+        return None
 
     async def _look(self, batch_id: str) -> _State:
         return _read_state(await self._call(lambda client: client.batches.with_raw_response.retrieve(batch_id)))
