@@ -408,13 +408,12 @@ class SuiteMetric:
         """Measure one case, in a thread if the metric cannot wait."""
         metric = _without_result(self.metric)
         try:
-            return self._result(metric, await metric.a_measure(self._case(case)))
-        except NotImplementedError:
-            metric = _without_result(self.metric)
             try:
-                return self._result(metric, await asyncio.to_thread(metric.measure, self._case(case)))
-            except Exception as error:  # noqa: BLE001 - as above
-                return self._failure(metric, error)
+                returned = await metric.a_measure(self._case(case))
+            except NotImplementedError:
+                metric = _without_result(self.metric)
+                returned = await asyncio.to_thread(metric.measure, self._case(case))
+            return self._result(metric, returned)
         except Exception as error:  # noqa: BLE001 - as above
             return self._failure(metric, error)
 

@@ -85,14 +85,9 @@ class _Group:
 
 @dataclass
 class _OpenBatch:
-    """A batch that has not ended.
-
-    A `doubtful` one may exist at the provider although its creation was not confirmed. `failures` counts the requests
-    about it that failed in a row.
-    """
+    """A batch that has not ended; `failures` counts the requests about it that failed in a row."""
 
     stored: PendingBatch
-    doubtful: bool
     failures: int = 0
 
 
@@ -168,7 +163,7 @@ class BatchModel:
             size = len(group.lines)
         self._close(group)
         due = [batch for batch in self._cache.batches() if not batch.keys.isdisjoint(group.lines)]
-        batches = [_OpenBatch(batch, doubtful=batch.batch_id is None) for batch in due]
+        batches = [_OpenBatch(batch) for batch in due]
         submitted = frozenset[str]().union(*(batch.keys for batch in due))
         new = {key: line for key, line in group.lines.items() if key not in submitted}
         answers: _Answers = {}
@@ -178,7 +173,7 @@ class BatchModel:
             except JudgeError as error:
                 answers.update(dict.fromkeys(part, error))
                 continue
-            batches.append(_OpenBatch(PendingBatch(file_id, None, frozenset(part)), doubtful=False))
+            batches.append(_OpenBatch(PendingBatch(file_id, None, frozenset(part))))
         return answers | await self._wait(batches)
 
     async def _wait(self, batches: list[_OpenBatch]) -> _Answers:
@@ -229,11 +224,10 @@ class BatchModel:
         return str(body["id"])
 
     async def _create(self, batch: _OpenBatch) -> _State:
-        """Create a batch of an uploaded file, unless there is one, and return its state."""
+        """Create the batch of an uploaded file, unless an earlier attempt did so, and return its state."""
         file_id = batch.stored.file_id
-        state = await self._find(file_id) if batch.doubtful else None
+        state = await self._find(file_id)
         if state is None:
-            batch.doubtful = True  # from now on until the answer is stored
             self._cache.put_batch(batch.stored)
             options: Any = {"endpoint": self._model.wire.path, "completion_window": "24h"}
             try:
