@@ -15,7 +15,6 @@ from toolgrade import ConversationalTestCase, LLMTestCase, MLLMTestCase, Turn, e
 from toolgrade.calls import CallStatus, ToolCall
 from toolgrade.compat.gllm_evals import (
     DeepEvalToolCorrectnessMetric,
-    DefaultValues,
     ToolCallParams,
     ToolCallParser,
     TrajectoryParser,
@@ -503,18 +502,6 @@ def test_words_are_no_suffixes(start: str) -> None:
     names = [f"{start}_{word}" for word in WORDS.split()]
 
     assert [*map(ToolCallParser().normalize_tool_name, names)] == names
-
-
-def test_names_of_the_defaults() -> None:
-    """They may be passed as they are named on the page."""
-    metric = DeepEvalToolCorrectnessMetric(
-        model=DefaultValues.AGENT_EVALS_MODEL,
-        batch_status_check_interval=DefaultValues.BATCH_STATUS_CHECK_INTERVAL,
-        batch_max_iterations=DefaultValues.BATCH_MAX_ITERATIONS,
-    )
-
-    values = (metric.model, metric.batch_status_check_interval, metric.batch_max_iterations)
-    assert values == ("openai/gpt-4.1", 30.0, 120)
 
 
 def test_tool_calls_become_steps() -> None:

@@ -159,38 +159,6 @@ def test_a_model_may_fail_within_an_answer() -> None:
 # Streams
 
 
-def test_a_chat_streams_its_calls_in_pieces() -> None:
-    """A call is announced with its id and name, and its arguments follow in several chunks; `[DONE]` is last."""
-    with FakeOpenAI(TWO_CALLS) as server:
-        *chunks, done = ask(server, stream=True).events
-
-    deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
-    assert done == "[DONE]"
-    assert deltas[0] == {"role": "assistant", "content": None, "refusal": None}
-    calls = [delta["tool_calls"][0] for delta in deltas[1:-1]]
-    heads = [call for call in calls if "id" in call]
-    assert [(head["index"], head["id"], head["function"]) for head in heads] == [
-        (0, "c1", {"name": "add", "arguments": ""}),
-        (1, "c2", {"name": "slow", "arguments": ""}),
-    ]
-    assert [call["index"] for call in calls] == [0, 0, 0, 0, 0, 1, 1, 1]
-    assert "".join(call["function"]["arguments"] for call in calls if call["index"] == 0) == '{"a": 1, "b": 2}'
-    assert [chunk["choices"][0]["finish_reason"] for chunk in chunks] == [None] * 9 + ["tool_calls"]
-    assert len({chunk["id"] for chunk in chunks}) == 1
-
-
-def test_chat_streams_usage_on_request() -> None:
-    """In a chunk without choices before `[DONE]`."""
-    reply = Reply("It is 3.", usage=(10, 5))
-    with FakeOpenAI(reply, reply) as server:
-        without = ask(server, stream=True).events[:-1]
-        *chunks, usage = ask(server, stream=True, stream_options={"include_usage": True}).events[:-1]
-
-    assert all("usage" not in chunk and chunk["choices"] for chunk in without)
-    assert all(chunk["usage"] is None for chunk in chunks)
-    assert (usage["choices"], usage["usage"]["total_tokens"]) == ([], 15)
-
-
 def test_responses_stream_their_events_in_order() -> None:
     """Each item is added, streamed and done with sequence numbers; the last event has the response."""
     with FakeOpenAI(Step("Wait.", (AskFor("add", {}, "c1"),))) as server:
