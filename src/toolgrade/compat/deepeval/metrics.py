@@ -170,8 +170,10 @@ class Measuring(BaseMetric):
 
     def _keep(self, result: MetricResult) -> Score | None:
         self.result, self.error, self.score = result, None, result.score
-        self.reason, self.score_breakdown = result.reason, dict(result.parts)
-        self.evaluation_cost, self.skipped = result.cost, result.status is ResultStatus.SKIPPED
+        self.reason: str | None = result.reason
+        self.score_breakdown: Any = dict(result.parts)
+        self.evaluation_cost: float | None = result.cost
+        self.skipped: bool = result.status is ResultStatus.SKIPPED
         if result.status is ResultStatus.ERRORED:
             raise NotMeasuredError(result.error or "it could not be measured")
         self.is_successful()
@@ -184,7 +186,8 @@ class Measuring(BaseMetric):
     def _fail(self, error: Exception) -> NoReturn:
         if not isinstance(error, NotMeasuredError):
             self.result = None
-        self.error, self.score, self.success = error_text(error), None, False
+        self.error, self.score = error_text(error), None
+        self.success: bool | None = False
         raise error
 
 
@@ -199,7 +202,7 @@ class ToolgradeMetric(Measuring):
             value = getattr(self, name)
             require(value in (0, 1), f"{name} must be True or False", value)
             setattr(self, name, bool(value))
-        self.threshold = 1.0 if self.strict_mode else self.threshold
+        self.threshold: float | None = 1.0 if self.strict_mode else self.threshold
         self.as_metric()  # which checks the options
 
     @property
@@ -248,7 +251,7 @@ class JudgedMetric(ToolgradeMetric):
         if model is None and self._is_judged():
             model = None if os.environ.get("TOOLGRADE_JUDGE_MODEL") else _DEFAULT_MODEL
         self.judge = Judge.of(model) if self._is_judged() else None
-        self.evaluation_model = None if self.judge is None else self.judge.name
+        self.evaluation_model: str | None = None if self.judge is None else self.judge.name
         super().__post_init__()
 
     def _is_judged(self) -> bool:
@@ -364,7 +367,7 @@ class ArgumentCorrectnessMetric(JudgedMetric):
 
     _name: ClassVar[str] = "Argument Correctness"
 
-    available_tools: None = field(default=None, init=False)
+    available_tools: Sequence[Any] | None = field(default=None, init=False)
 
     def as_metric(self) -> _ToolUse:
         """Return the metric of toolgrade with these options."""
