@@ -21,8 +21,6 @@ TESTS = sorted(FOLDER.glob("programs/*_pytest.py"))
 SCRIPTS = sorted({*FOLDER.glob("programs/*.py")} - {*TESTS})
 SUITES = sorted(FOLDER.glob("suites/*"))
 PACKAGE = "toolgrade.compat.deepeval"
-OLDER_FORM = "# real: older form"
-"""First line of a program whose form DeepEval 4.3 no longer has."""
 
 
 def copied(path: Path, folder: Path, *, package: str = "deepeval") -> Path:

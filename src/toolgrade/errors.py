@@ -192,8 +192,6 @@ class JudgeOutcome(str, Enum):
     """A temporary failure: overload, a lost connection, an exception in the judge's own code."""
     FATAL = "fatal"
     """A permanent failure: key, quota, an unknown model. No further questions are sent."""
-    BUDGET = "budget"
-    """A limit on tokens or cost was reached before the question was sent."""
     ABORTED = "aborted"
     """Not sent, because an earlier question had a fatal outcome."""
 

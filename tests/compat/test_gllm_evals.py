@@ -1,7 +1,6 @@
 """The names of gllm-evals do what its page says, over toolgrade's own scoring."""
 
 import asyncio
-import inspect
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +15,6 @@ from toolgrade import ConversationalTestCase, LLMTestCase, MLLMTestCase, Turn, e
 from toolgrade.calls import CallStatus, ToolCall
 from toolgrade.compat.gllm_evals import (
     DeepEvalToolCorrectnessMetric,
-    DefaultValues,
     ToolCallParams,
     ToolCallParser,
     TrajectoryParser,
@@ -123,16 +121,13 @@ def reply_to(messages: Any) -> str:
     return RuleJudge("no")(both)
 
 
-def asked(form: type, name: str = "messages", annotation: Any = inspect.Parameter.empty, **attributes: Any) -> Any:
-    """An object with a sync `invoke` that takes only this form, under this name and annotation."""
+def asked(form: type, answer: Any = str, **attributes: Any) -> Any:
+    """An object with a sync `invoke` that takes only this form."""
 
     def invoke(messages: Any) -> Any:
         assert isinstance(messages, form)
-        return attributes["answer"](reply_to(messages))
+        return answer(reply_to(messages))
 
-    parameter = inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=annotation)
-    invoke.__signature__ = inspect.Signature([parameter])  # type: ignore[attr-defined]
-    attributes = {"answer": str, **attributes}
     return SimpleNamespace(invoke=invoke, **attributes)
 
 
@@ -141,20 +136,14 @@ def asked(form: type, name: str = "messages", annotation: Any = inspect.Paramete
     [
         Invoker(),
         asked(str, model_id="m"),
-        asked(str, model_id="m", annotation="LMInput"),
-        asked(list, model_id="m", annotation=list[dict[str, str]]),
         asked(list),
-        asked(list, annotation="Sequence[dict[str, str]]"),
-        asked(str, annotation=str),
-        asked(str, annotation="list[str] | str"),
-        asked(str, name="prompt"),
         asked(list, answer=lambda text: SimpleNamespace(response=text)),
         asked(list, answer=lambda text: SimpleNamespace(text=text)),
         asked(list, answer=lambda text: SimpleNamespace(content=text)),
     ],
 )
 def test_model_may_be_an_invoker(model: Any) -> None:
-    """It gets what it takes, by its annotation and names, and is asked once for each question."""
+    """One of gllm-inference gets one text, any other the messages."""
     result = measure(DeepEvalToolCorrectnessMetric(model=model), **RECORD)
 
     assert (result.score, result.parts["selection"]) == (0, 0)
@@ -181,9 +170,9 @@ def test_model_may_be_a_model_id() -> None:
         ({"model": "anthropic/claude"}, "of another provider"),
         (
             {"model_config": {"temperatur": 1}},
-            r"unknown settings in model_config: \['temperatur'\]; use .*default_hyperparameters",
+            "model_config must have settings of OpenAIJudge, .*'temperatur'",
         ),
-        ({"model_config": {"options": 3}}, "options in model_config must be an object"),
+        ({"model_config": {"default_hyperparameters": 3}}, "default_hyperparameters as an object"),
         ({"model": 3}, "a judge must be the name of a model"),
     ],
 )
@@ -246,23 +235,24 @@ def test_a_batch_needs_a_model_that_has_batches(model: Any) -> None:
         asyncio.run(DeepEvalToolCorrectnessMetric(model=model).measure_batch([RECORD], "nowhere"))
 
 
+@needs_openai
 def test_a_model_by_name_needs_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What should be judged and is not has no score, wherever it is measured; without tools no key is needed."""
     without_keys(monkeypatch)
     metric = DeepEvalToolCorrectnessMetric(available_tools=TOOLS)
-    case = LLMTestCase(input="?", tools_called=[ToolCall(name="calculator")], expected_tools=[])
+    calls = [ToolCall(name="calculator")]
+    case = LLMTestCase(input="?", tools_called=calls, expected_tools=calls)
     results = [
         measure(metric, **RECORD),
         measure(**RECORD),
+        metric.measure(case),
         evaluate([case], [metric]).cases[0].results[0],
         *asyncio.run(metric.measure_batch([RECORD], tmp_path / "verdicts.sqlite")),
     ]
 
     for result in results:
         assert (result.status, result.score) == (ResultStatus.ERRORED, None)
-        assert "the model 'openai/gpt-4.1' needs model_credentials" in str(result.error)
-    with pytest.raises(ConfigurationError, match="model_credentials"):
-        metric.measure(case)
+        assert "no key for 'gpt-4.1'" in str(result.error)
     unjudged = measure(tools_called=[CALCULATOR], expected_tools=[CALCULATOR])
     assert (unjudged.score, unjudged.warnings) == (1, ())
 
@@ -512,18 +502,6 @@ def test_words_are_no_suffixes(start: str) -> None:
     names = [f"{start}_{word}" for word in WORDS.split()]
 
     assert [*map(ToolCallParser().normalize_tool_name, names)] == names
-
-
-def test_names_of_the_defaults() -> None:
-    """They may be passed as they are named on the page."""
-    metric = DeepEvalToolCorrectnessMetric(
-        model=DefaultValues.AGENT_EVALS_MODEL,
-        batch_status_check_interval=DefaultValues.BATCH_STATUS_CHECK_INTERVAL,
-        batch_max_iterations=DefaultValues.BATCH_MAX_ITERATIONS,
-    )
-
-    values = (metric.model, metric.batch_status_check_interval, metric.batch_max_iterations)
-    assert values == ("openai/gpt-4.1", 30.0, 120)
 
 
 def test_tool_calls_become_steps() -> None:

@@ -425,7 +425,6 @@ def test_nobody_waits_any_more(tmp_path: Path) -> None:
         ),
         (lambda: Judge("m", cache="c.sqlite", batch=3), "batch must be True, False or BatchOptions, got 3"),
         (lambda: Judge(lambda _: "", cache="c.sqlite", batch=True, identity={}).model, "batch needs an OpenAIJudge"),
-        (lambda: Judge(OpenAIJudge("m", token_budget=9), cache="c.sqlite", batch=True).model, "estimate"),
         (lambda: BatchOptions(status_check_interval=-1), "status_check_interval must be a number of seconds"),
         (lambda: BatchOptions(max_iterations=0), "max_iterations"),
     ],

@@ -166,7 +166,6 @@ def test_nothing_is_built_or_read_before_the_first_question(monkeypatch: pytest.
         pytest.param(ValueError("boom"), "transient", id="any exception"),
         pytest.param(StopIteration(), "transient", id="an exception that futures cannot carry"),
         pytest.param(JudgeError("overloaded", JudgeOutcome.TRANSIENT), "transient", id="transient"),
-        pytest.param(JudgeError("spent", JudgeOutcome.BUDGET), "budget", id="budget"),
         pytest.param(JudgeError("no key", JudgeOutcome.FATAL), "fatal", id="fatal"),
         pytest.param(17, "malformed", id="no reply at all"),
     ],

@@ -182,7 +182,7 @@ def test_replies_without_a_verdict_are_returned(api: str, step: Reply, fields: d
 
 
 def test_usage_has_the_providers_counts() -> None:
-    """Cached and reasoning tokens, and other counts that are not 0."""
+    """Cached and reasoning tokens, if they are not 0, and no others."""
     usage = {
         "prompt_tokens": 100,
         "completion_tokens": 20,
@@ -199,7 +199,6 @@ def test_usage_has_the_providers_counts() -> None:
         "input_tokens": 100,
         "output_tokens": 20,
         "cached_tokens": 64,
-        "cache_write_tokens": 8,
         "reasoning_tokens": 12,
     }
 
@@ -276,8 +275,7 @@ def test_transient_error_is_retried(fault: Any) -> None:
     ("fault", "problem"),
     [
         (HttpFault.html(), "not a JSON object; is the address that of an API.*Sign in"),
-        (HttpFault.invalid_json(), "not a JSON object"),
-        (HttpFault.cut(YES, clean=True), "not a JSON object"),
+        (HttpFault(text='{"id": "broken", "choices": [{'), "not a JSON object"),
         (Reply(failure="overloaded"), "overloaded"),
         (Reply(body={"object": "chat.completion", "choices": []}), "no choice with a message"),
         (Reply("No verdict."), "expected a JSON object"),
@@ -396,7 +394,7 @@ def test_a_pause_beyond_the_deadline_ends_at_once() -> None:
         HttpFault.status(401, "bad key", error_code="invalid_api_key"),
         HttpFault.status(403, "not yours"),
         HttpFault.status(404, "no such model", error_code="model_not_found"),
-        HttpFault.status(429, "pay first", kind="insufficient_quota", error_code="insufficient_quota"),
+        HttpFault.status(429, "pay first", error_code="insufficient_quota"),
         HttpFault.status(402, "pay first"),
     ],
     ids=lambda fault: str(fault.code),
@@ -466,35 +464,6 @@ def test_no_more_requests_at_once_than_allowed() -> None:
     assert most == 3
 
 
-def test_a_budget_of_tokens_is_not_overspent() -> None:
-    """The last request that fits is sent, the next one is not."""
-    with FakeOpenAI(*[Reply(YES, usage=(900, 100))] * 5) as server:
-        endpoint = judge(server, token_budget=3500)
-        for _ in range(3):
-            ask(endpoint)
-        error = fails(endpoint, JudgeOutcome.BUDGET, "tokens=3000")
-
-    assert len(server.requests) == 3
-    assert error.attempts == 0
-
-
-def test_a_budget_of_money_is_not_overspent_at_the_same_time() -> None:
-    """What requests under way may cost is set aside: together they stay within the budget."""
-    prices = {"m": {"input": 1.0, "output": 10.0}}
-
-    async def main(endpoint: OpenAIJudge) -> list[Any]:
-        await endpoint.complete(prompt("first"))
-        return await asyncio.gather(*[endpoint.complete(prompt(f"{n}")) for n in range(40)], return_exceptions=True)
-
-    with FakeOpenAI(answer=lambda _: Reply(YES, usage=(50_000, 5_000), delay=0.02)) as server:  # 0.10 each
-        endpoint = judge(server, prices=prices, cost_budget=1.05)
-        result = asyncio.run(main(endpoint))
-
-    assert len(server.requests) == 10
-    assert endpoint.spent.money == pytest.approx(1.0)
-    assert sum(isinstance(one, JudgeError) and one.outcome is JudgeOutcome.BUDGET for one in result) == 31
-
-
 @pytest.mark.parametrize(
     ("options", "message_text"),
     [
@@ -502,8 +471,7 @@ def test_a_budget_of_money_is_not_overspent_at_the_same_time() -> None:
         ({"max_concurrency": 0}, "max_concurrency"),
         ({"timeout": -1}, "timeout"),
         ({"timeout": float("nan")}, "timeout"),
-        ({"token_budget": 0}, "token_budget"),
-        ({"cost_budget": 1.0}, "price"),
+        ({"deadline": 0}, "deadline"),
         ({"model": ""}, "model"),
         ({"model": None}, "model"),
     ],
@@ -612,20 +580,6 @@ def test_connections_close_with_the_loop() -> None:
         gc.collect()
 
     assert len(server.requests) == 8  # an open socket is a warning, and a warning an error
-
-
-def test_connections_are_closed_on_demand() -> None:
-    """A loop that lives on can be rid of them; the next request has new ones."""
-
-    async def main(endpoint: OpenAIJudge) -> list[str | None]:
-        replies = [await endpoint.complete(prompt("one"))]
-        await endpoint.aclose()
-        await endpoint.aclose()
-        replies.append(await endpoint.complete(prompt("two")))
-        return [reply.text for reply in replies]
-
-    with FakeOpenAI(YES, YES) as server:
-        assert asyncio.run(main(judge(server))) == [YES, YES]
 
 
 def test_a_client_of_ones_own_is_used() -> None:

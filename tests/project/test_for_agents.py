@@ -27,19 +27,6 @@ def test_llms_txt_lists_every_page_of_the_site_once() -> None:
     assert not problems, f"docs/llms.txt {'; '.join(problems)}"
 
 
-def test_llms_txt_has_the_form_of_the_convention() -> None:
-    """A title, a summary, notes without headings, then sections of links with a sentence each."""
-    title, summary, notes, *sections = re.split(r"\n\n(?=[>#-])", LLMS.rstrip("\n"))
-
-    assert re.fullmatch(r"# .+", title)
-    assert re.fullmatch(r"(> .+\n?)+", summary)
-    assert re.fullmatch(r"(- .+\n?(  .+\n?)*)+", notes)
-    assert len(sections) % 2 == 0
-    for heading, links in zip(sections[::2], sections[1::2], strict=True):
-        assert re.fullmatch(r"## .+", heading)
-        assert re.fullmatch(r"(- \[.+?\]\(.+?\): [^\n]+\.\n?)+", links), links
-
-
 def test_the_skill_has_the_form_of_a_skill() -> None:
     """Front matter with the name of its folder and a description, and a body that is short enough to load whole."""
     text = SKILL.read_text(encoding="utf-8")
@@ -50,14 +37,3 @@ def test_the_skill_has_the_form_of_a_skill() -> None:
     assert len(front[2]) <= 1024
     assert ": " not in front[2]  # it would be a key of YAML
     assert len(text.splitlines()) <= MOST_LINES
-
-
-def test_the_words_of_the_skill_are_those_of_reports() -> None:
-    """Each outcome and finding of its tables is a text in the code, up to the values of the example."""
-    text = SKILL.read_text(encoding="utf-8").partition("## Read a failure")[2].partition("\n## ")[0]
-    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src" / "toolgrade").rglob("*.py"))
-    cells = re.findall(r"^\| (`[^|]+`) \|", text, re.MULTILINE)
-    words = [word for cell in cells for word in re.findall(r"`([^`]+)`", cell) if " 25, " not in word]
-
-    assert len(words) == 13
-    assert [word for word in words if word.lower() not in code.lower()] == []

@@ -11,13 +11,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-TOP_LEVEL = {
-    *(".ci", ".gitattributes", ".github", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile"),
-    *("README.md", "SECURITY.md", "action.yml", "adapters", "docs", "examples", "faults", "fuzz", "mkdocs.yml"),
-    *("pyproject.toml", "requirements", "skills", "src", "tests"),
-}
-OPTIONAL = {"benchmarks"}
-
 LOCK_FILES = {
     *("Pipfile.lock", "package-lock.json", "pdm.lock", "pnpm-lock.yaml", "poetry.lock", "pylock.toml", "uv.lock"),
     "yarn.lock",
@@ -51,14 +44,6 @@ def files() -> list[str]:
     if done.returncode or not done.stdout:
         pytest.skip(f"git names no tracked file here: {done.stderr.strip() or 'nothing is added yet'}")
     return [name for name in done.stdout.split("\0") if (ROOT / name).is_file()]
-
-
-def test_the_top_level_is_the_intended_one(files: list[str]) -> None:
-    """The root has a short list of entries; additions are decided here."""
-    names = {name.partition("/")[0] for name in files}
-
-    assert sorted(names - TOP_LEVEL - OPTIONAL) == []
-    assert sorted(TOP_LEVEL - names) == []
 
 
 def test_no_lock_file_is_tracked(files: list[str]) -> None:

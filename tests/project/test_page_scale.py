@@ -30,21 +30,6 @@ def test_the_table_of_results_has_their_columns() -> None:
     assert re.findall(r"`(\w+)`", statuses) == [one.value for one in ResultStatus]
 
 
-def test_every_engine_has_one_short_program() -> None:
-    """Of about 15 lines, each of which compiles."""
-    programs = re.findall(r"^```py\n(.*?)^```$", ENGINES, re.MULTILINE | re.DOTALL)
-
-    assert [re.findall(r"^(?:import|from) (ray|pyspark|duckdb|polars)\b", text, re.MULTILINE) for text in programs] == [
-        ["ray"],
-        ["pyspark"],
-        ["duckdb"],
-        ["polars"],
-    ]
-    for text in programs:
-        compile(text, "page", "exec")
-        assert len(text.splitlines()) <= 17
-
-
 def test_limits_are_as_said() -> None:
     """The size of a part; a run that was resumed counts twice in rows; what `{}` and null arguments are."""
     pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed here")

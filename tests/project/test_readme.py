@@ -154,14 +154,6 @@ def test_options_of_the_command_exist() -> None:
     assert denominators.split("\\|") == list(choice.choices)
 
 
-def test_the_guide_names_the_options_of_large_files() -> None:
-    """All options for scoring in parts are in its table, and no option that does not exist."""
-    table = re.findall(r"^\| `(--[a-z-]+)", GUIDE, re.MULTILINE)
-
-    assert set(table) <= options_of("score").keys()
-    assert {"--processes", "--results", "--resume", "--no-contents", "--cluster"} <= set(table)
-
-
 def test_the_page_of_comparison_names_everything(tmp_path: Path) -> None:
     """All options and allowed differences are in the tables; the commands run in order."""
     options = options_of("compare")

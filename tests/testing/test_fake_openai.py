@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import http.client
 import itertools
 import socket
@@ -160,38 +159,6 @@ def test_a_model_may_fail_within_an_answer() -> None:
 # Streams
 
 
-def test_a_chat_streams_its_calls_in_pieces() -> None:
-    """A call is announced with its id and name, and its arguments follow in several chunks; `[DONE]` is last."""
-    with FakeOpenAI(TWO_CALLS) as server:
-        *chunks, done = ask(server, stream=True).events
-
-    deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
-    assert done == "[DONE]"
-    assert deltas[0] == {"role": "assistant", "content": None, "refusal": None}
-    calls = [delta["tool_calls"][0] for delta in deltas[1:-1]]
-    heads = [call for call in calls if "id" in call]
-    assert [(head["index"], head["id"], head["function"]) for head in heads] == [
-        (0, "c1", {"name": "add", "arguments": ""}),
-        (1, "c2", {"name": "slow", "arguments": ""}),
-    ]
-    assert [call["index"] for call in calls] == [0, 0, 0, 0, 0, 1, 1, 1]
-    assert "".join(call["function"]["arguments"] for call in calls if call["index"] == 0) == '{"a": 1, "b": 2}'
-    assert [chunk["choices"][0]["finish_reason"] for chunk in chunks] == [None] * 9 + ["tool_calls"]
-    assert len({chunk["id"] for chunk in chunks}) == 1
-
-
-def test_chat_streams_usage_on_request() -> None:
-    """In a chunk without choices before `[DONE]`."""
-    reply = Reply("It is 3.", usage=(10, 5))
-    with FakeOpenAI(reply, reply) as server:
-        without = ask(server, stream=True).events[:-1]
-        *chunks, usage = ask(server, stream=True, stream_options={"include_usage": True}).events[:-1]
-
-    assert all("usage" not in chunk and chunk["choices"] for chunk in without)
-    assert all(chunk["usage"] is None for chunk in chunks)
-    assert (usage["choices"], usage["usage"]["total_tokens"]) == ([], 15)
-
-
 def test_responses_stream_their_events_in_order() -> None:
     """Each item is added, streamed and done with sequence numbers; the last event has the response."""
     with FakeOpenAI(Step("Wait.", (AskFor("add", {}, "c1"),))) as server:
@@ -303,64 +270,25 @@ def test_items_are_sent_as_they_are() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("message", "finish"),
-    [
-        ({"role": "assistant", "content": None, "function_call": {"name": "add", "arguments": '{"a": 1}'}}, None),
-        (
-            {
-                "role": "assistant",
-                "content": "Look:",
-                "tool_calls": [
-                    {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "SELECT 1"}},
-                    {"id": "c2", "type": "function", "function": {"name": "add", "arguments": {"a": 1}}},
-                ],
-            },
-            None,
-        ),
-        ({"role": "assistant", "content": "4", "reasoning_content": "2 + 2", "audio": {"id": "a1"}}, "eos"),
-    ],
-    ids=["function_call", "odd calls", "extras"],
-)
-def test_a_message_is_sent_as_it_is(message: dict[str, Any], finish: str | None) -> None:
-    """A chat message of any shape comes unchanged, and put together from a stream it is the same."""
-    reply = Reply(message=message, finish=finish)
-    with FakeOpenAI(reply, reply) as server:
-        whole, streamed = ask(server), ask(server, stream=True)
-
-    assert chat_message(whole) == message
-    assert {key: value for key, value in chat_message(streamed).items() if value is not None} == {
-        key: value for key, value in message.items() if value is not None
-    }
-    expected = finish or ("function_call" if "function_call" in message else "tool_calls")
-    assert whole.json["choices"][0]["finish_reason"] == expected
-
-
-def test_a_reply_may_have_a_shape_for_each_api() -> None:
-    """A raw reply of one API cannot be used with the other unless it has both forms."""
-    one = Reply(output=[WEB_SEARCH])
-    with FakeOpenAI(Reply(output=[WEB_SEARCH], message={"role": "assistant", "content": "x"}), one) as server:
-        both = ask(server)
+def test_items_are_those_of_one_api() -> None:
+    """A chat has no items."""
+    with FakeOpenAI(Reply(output=[WEB_SEARCH])) as server:
         alone = ask(server)
 
-    assert chat_message(both)["content"] == "x"
     assert alone.status == 500
-    assert "give it a `message`" in alone.json["error"]["message"]
-    assert "give it a `message`" in server.errors[0]
+    assert "which only /v1/responses plays" in alone.json["error"]["message"]
+    assert "which only /v1/responses plays" in server.errors[0]
 
 
 @BOTH
-def test_a_whole_body_or_stream_may_be_anything(path: str) -> None:
-    """A body of the wrong schema and a stream of odd events are sent unchanged."""
-    body, events = {"score": "high"}, [{"type": "odd"}, {"type": "odder", "n": 2}]
-    with FakeOpenAI(Reply(body=body), Reply(body=body), Reply(events=events), Reply(events=events)) as server:
+def test_a_whole_body_may_be_anything(path: str) -> None:
+    """A body of the wrong schema is sent unchanged, also in place of a stream."""
+    body = {"score": "high"}
+    with FakeOpenAI(Reply(body=body), Reply(body=body)) as server:
         whole, unasked = ask(server, path), ask(server, path, stream=True)
-        streamed, refused = ask(server, path, stream=True), ask(server, path)
 
     assert whole.json == unasked.json == body
     assert unasked.headers["content-type"] == "application/json"
-    assert [event for event in streamed.events if event != "[DONE]"] == events
-    assert (refused.status, len(server.errors)) == (500, 1)
 
 
 # Routing and recorded requests
@@ -384,23 +312,6 @@ def test_requests_are_recorded_in_order() -> None:
     assert (second.model, second.streams) == ("m", True)
 
 
-def test_each_model_may_have_its_own_script() -> None:
-    """Concurrent conversations use separate steps; other models share the default script."""
-    names = [f"m{n}" for n in range(8)]
-    scripts = {name: [f"{name} {n}" for n in range(10)] for name in names}
-
-    def converse(name: str) -> list[str]:
-        return [chat_message(ask(server, model=name))["content"] for _ in range(10)]
-
-    with FakeOpenAI("shared", models=scripts) as server, ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(converse, names))
-        other = chat_message(ask(server, model="other"))["content"]
-
-    assert answers == list(scripts.values())
-    assert other == "shared"
-    assert server.errors == ()
-
-
 def test_one_script_gives_each_step_once() -> None:
     """Of requests at the same time each gets another step, and the order of `requests` is the order of the steps."""
     steps = [f"step {n}" for n in range(40)]
@@ -412,19 +323,17 @@ def test_one_script_gives_each_step_once() -> None:
 
 
 def test_a_function_may_answer() -> None:
-    """A function gets the request and gives a reply in any form; models with a script keep it."""
+    """A function gets the request and gives a reply in any form."""
 
     def answer(request: ReceivedRequest) -> str | list[AskFor]:
         return [AskFor("add")] if request.path == CHAT else request.body["input"].upper()
 
-    with FakeOpenAI(answer=answer, models={"scripted": ["mine"]}) as server:
+    with FakeOpenAI(answer=answer) as server:
         called = chat_message(ask(server))
         texts = response_texts(ask(server, RESPONSES, input="loud").json["output"])
-        scripted = chat_message(ask(server, model="scripted"))
 
     assert called["tool_calls"][0]["function"]["name"] == "add"
     assert texts == ["LOUD"]
-    assert scripted["content"] == "mine"
 
 
 def wrong_type(_: ReceivedRequest) -> Any:
@@ -468,7 +377,6 @@ def test_exhausted_script_is_reported() -> None:
         ("POST", "/chat/completions", {"model": "m"}, 404, "there is no POST /chat/completions here"),
         ("GET", CHAT, None, 404, "there is no GET"),
         ("DELETE", f"{RESPONSES}/r1", None, 404, "there is no DELETE"),
-        ("GET", "/v1/models/none", None, 404, "there is no GET /v1/models/none here"),
         ("POST", CHAT, b"{", 400, "not JSON"),
         ("POST", CHAT, b"[1]", 400, "must be a JSON object"),
     ],
@@ -493,25 +401,13 @@ def test_a_refused_request_is_among_the_errors() -> None:
     assert [error.partition(":")[0] for error in server.errors] == ["there is no POST /v2/nothing here", f"POST {CHAT}"]
 
 
-def test_models_are_listed() -> None:
-    """Models with a script, and a placeholder for others; each can be requested."""
-    with FakeOpenAI("x", models={"gpt": ["y"]}) as server, connected(server) as connection:
-        listed = over(connection, "/v1/models", method="GET").json
-        one = over(connection, "/v1/models/gpt", method="GET").json
-
-    assert [model["id"] for model in listed["data"]] == ["gpt", "any"]
-    assert one == listed["data"][0]
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: FakeOpenAI("a", answer=lambda _: "b"), "either steps or `answer`"),
-        (lambda: FakeOpenAI(models={"m": "text"}), r"write \['text'\]"),
         (lambda: FakeOpenAI([{"name": "add"}]), "must be AskFor or HandOff"),  # type: ignore[list-item]
         (lambda: Reply("lost", output=[]), "would be lost"),
         (lambda: HttpFault.status(200), "must be from 400 to 599"),
-        (lambda: HttpFault.cut("x", share=1), "must be at least 0"),
         (lambda: HttpFault.cut(ValueError("x")), "not an exception"),
         (lambda: FakeOpenAI("a").base_url, "does not listen yet"),
     ],
@@ -534,9 +430,8 @@ def until_asked(server: FakeOpenAI, times: int) -> None:
 
 
 def test_closing_ends_open_requests(capfd: pytest.CaptureFixture[str]) -> None:
-    """Hanging, slow and partial answers and idle connections end with the server immediately."""
-    slowly = HttpFault.trickle("slowly " * 20, pause=60)
-    waiting = [HttpFault.silence(), Step("late", delay=60), slowly, slowly]
+    """Hanging and slow answers and idle connections end with the server immediately."""
+    waiting = [HttpFault.silence(), Step("late", delay=60)] * 2
     server = FakeOpenAI(*waiting, "quick").start()
     idle = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
 
@@ -558,7 +453,7 @@ def test_closing_ends_open_requests(capfd: pytest.CaptureFixture[str]) -> None:
         errors = sorted(future.result() for future in outcomes)
 
     idle.close()
-    assert errors == ["IncompleteRead", "IncompleteRead", "RemoteDisconnected", "RemoteDisconnected"]
+    assert errors == ["RemoteDisconnected"] * 4
     assert seconds < 1
     assert server.errors == ()
     with socket.socket() as sock:
@@ -585,23 +480,9 @@ def test_an_error_in_the_block_closes_it_too() -> None:
         ask(server)
 
 
-def test_server_works_in_an_event_loop() -> None:
-    """`async with` works, and closing does not block the loop."""
-
-    async def main() -> tuple[str, bool]:
-        async with FakeOpenAI("It is 3.", HttpFault.silence()) as server:
-            reply = await asyncio.to_thread(ask, server)
-            hanging = asyncio.create_task(asyncio.to_thread(ask, server))
-            await asyncio.to_thread(until_asked, server, 2)
-        [ended] = await asyncio.gather(hanging, return_exceptions=True)
-        return str(chat_message(reply)["content"]), isinstance(ended, ConnectionError)
-
-    assert asyncio.run(main()) == ("It is 3.", True)
-
-
 def test_a_client_may_go_away(capfd: pytest.CaptureFixture[str]) -> None:
     """A client that disconnects is not an error of the endpoint, and the next one is served."""
-    with FakeOpenAI(HttpFault.trickle("x" * 4000, pause=0.001), "next") as server:
+    with FakeOpenAI("x" * 400_000, "next") as server:
         with connected(server) as connection:
             connection.request("POST", CHAT, b'{"model": "m", "messages": [], "stream": true}')
             connection.getresponse().read(10)

@@ -48,11 +48,8 @@ class Played:
 def play(api: Any, *steps: ReplyLike, streamed: bool = False) -> Played:
     """Run an agent that has two tools on a model of the SDK, against an endpoint that plays a script."""
 
-    async def main() -> Played:
-        async with (
-            FakeOpenAI(*steps) as server,
-            AsyncOpenAI(base_url=server.base_url, api_key="sk-made-up", max_retries=0) as client,
-        ):
+    async def main(server: FakeOpenAI) -> Played:
+        async with AsyncOpenAI(base_url=server.base_url, api_key="sk-made-up", max_retries=0) as client:
             tools: list[Any] = [
                 function_tool(name_override=double.name, strict_mode=False)(double.coroutine) for double in (ADD, BOOM)
             ]
@@ -73,7 +70,8 @@ def play(api: Any, *steps: ReplyLike, streamed: bool = False) -> Played:
         assert server.errors == ()
         return Played(recorder.last_run, answer, error, server.requests)
 
-    return asyncio.run(main())
+    with FakeOpenAI(*steps) as server:
+        return asyncio.run(main(server))
 
 
 def summaries(calls: Sequence[ToolCall]) -> list[tuple[Any, ...]]:

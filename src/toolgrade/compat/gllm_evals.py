@@ -10,12 +10,11 @@ call is judged on its own, and names in records lose a suffix only by the rule i
 from __future__ import annotations
 
 import asyncio
-import inspect
 import os
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, ClassVar, Final, TypeAlias, cast, overload
 
@@ -201,8 +200,8 @@ class DeepEvalToolCorrectnessMetric:
     Args:
         threshold: A score at or above it passes; in [0, 1].
         model: The model that judges the selection of tools: the name of a model of OpenAI or of a server like it,
-            with or without `openai/`; a `ModelId` or a `BaseLMInvoker` of gllm-inference; or whatever else `judge=`
-            takes. An object with `invoke` gets one text, or the messages as dicts if it takes only these.
+            with or without `openai/`; a `ModelId` or a `BaseLMInvoker` of gllm-inference, which gets one text; or
+            whatever else `judge=` takes.
         model_credentials: The key for a model given by its name, by default `OPENAI_API_KEY` of the environment. Never
             shown.
         model_config: Settings for a model given by its name, as in `OpenAIJudge`: `base_url`, `api_key`, `timeout`, and
@@ -250,14 +249,11 @@ class DeepEvalToolCorrectnessMetric:
     batch_max_iterations: int = DefaultValues.BATCH_MAX_ITERATIONS
     _judge: Judge = field(init=False, repr=False)
     _core: ToolCorrectnessMetric = field(init=False, repr=False)
-    _without_key: str | None = field(init=False, repr=False)
-    """The name of the model, if only the environment may have a key for it."""
 
     def __post_init__(self, model_credentials: str | None, model_config: Mapping[str, object] | None) -> None:
         """Build the judge, and the metric behind this one, which checks the options."""
-        params, settings = self.evaluation_params, model_config or {}
-        judge = _judge(self.model, model_credentials, settings)
-        has_key = model_credentials or any(settings.get(name) for name in ("api_key", "base_url", "client"))
+        params = self.evaluation_params
+        judge = _judge(self.model, model_credentials, model_config or {})
         core = ToolCorrectnessMetric(
             threshold=self.threshold,
             evaluation_params=(ToolCallParams.INPUT_PARAMETERS, ToolCallParams.OUTPUT) if params is None else params,
@@ -269,8 +265,7 @@ class DeepEvalToolCorrectnessMetric:
             judge=None if self.available_tools is None else judge,
         )
         options = {"model_credentials": model_credentials, "model_config": model_config, "threshold": core.threshold}
-        built = {"_judge": judge, "_core": core, "_without_key": None if has_key else _name_of(self.model)}
-        for name, value in {**options, **built}.items():
+        for name, value in {**options, "_judge": judge, "_core": core}.items():
             object.__setattr__(self, name, value)  # the dataclass is frozen
 
     @property
@@ -376,63 +371,24 @@ class DeepEvalToolCorrectnessMetric:
         return _without_suffixes(case_from_record(read), names)
 
     def _metric_of(self, case: TestCase, judge: Judge) -> ToolCorrectnessMetric:
-        """Return the metric of a case, which has the judge only if there are tools to choose from.
-
-        Raises:
-            ConfigurationError: The judge has no key.
-        """
+        """Return the metric of a case, which has the judge only if there are tools to choose from."""
         tools = self.available_tools if case.available_tools is None else case.available_tools
-        if tools is None:
-            return self._core
-        if self._without_key and not any(map(os.environ.get, _KEYS)):
-            message = f"the model {self._without_key!r} needs model_credentials to judge the selection of tools"
-            raise ConfigurationError(f"{message}; give the key, set OPENAI_API_KEY, or leave available_tools out")
-        return replace(self._core, available_tools=tools, judge=judge)
+        return self._core if tools is None else replace(self._core, available_tools=tools, judge=judge)
 
 
 _CASES = (LLMTestCase, MLLMTestCase, ConversationalTestCase)
-_KEYS = ("OPENAI_API_KEY", "TOOLGRADE_JUDGE_API_KEY", "OPENAI_BASE_URL", "TOOLGRADE_JUDGE_BASE_URL")
-"""Variables of the environment that `OpenAIJudge` reads; a server other than OpenAI's may need no key."""
 _PROVIDER = "openai/"
-_OPTIONS = ("default_hyperparameters", "options")
-_SETTINGS = frozenset(
-    {"api", "base_url", "client", "cost_budget", "deadline", "max_attempts", "max_concurrency"}
-    | {"prices", "timeout", "token_budget"}
-)
 
 
 def _judge(model: object, key: str | None, config: Mapping[str, object]) -> Judge:
     """Return the judge that the options describe."""
     name = _name_of(model)
     if name is not None:
-        settings: dict[str, Any] = dict(config)
-        config_key = settings.pop("api_key", None)
-        options = _pop_options(settings)
-        _check_settings(name, settings)
-        api_key = None if (key or config_key) is None else str(key or config_key)
-        return Judge(OpenAIJudge(name.removeprefix(_PROVIDER), api_key=api_key, options=options, **settings))
-    invoke = getattr(model, "invoke", None)
-    if not callable(invoke) or hasattr(model, "ainvoke"):  # models of LangChain have both
-        return Judge.of(cast("JudgeLike", model))  # which checks it
-    model_id = getattr(model, "model_id", None)
-    is_invoker = isinstance(model_id, str)
-    asked: Any = OneTextModel(invoke, "a BaseLMInvoker") if _takes_text(invoke, is_invoker=is_invoker) else model
-    return Judge(asked, identity={"model": model_id} if is_invoker else None)
-
-
-def _takes_text(invoke: Callable[..., object], *, is_invoker: bool) -> bool:
-    """Return whether a model takes one text, and not only messages: by the annotation, else the name of the argument.
-
-    `is_invoker` is for those of gllm-inference, which read a text as a message of the user.
-    """
-    try:
-        first = next(iter(inspect.signature(invoke).parameters.values()))
-    except (TypeError, ValueError, StopIteration):  # compiled code may have no signature
-        return is_invoker
-    kind = re.sub(r"\[.*\]", "", inspect.formatannotation(first.annotation))
-    if re.search(r"\b(str|LMInput)\b", kind):
-        return True
-    return not re.search(r"(?i)\b(list|sequence)\b", kind) and (is_invoker or first.name in {"prompt", "text"})
+        return Judge(_openai_judge(name, key, dict(config)))
+    invoke, model_id = getattr(model, "invoke", None), getattr(model, "model_id", None)
+    if callable(invoke) and isinstance(model_id, str):  # a BaseLMInvoker, which reads a text as a message of the user
+        return Judge(OneTextModel(invoke, "a BaseLMInvoker"), identity={"model": model_id})
+    return Judge.of(cast("JudgeLike", model))  # which checks it
 
 
 def _name_of(model: object) -> str | None:
@@ -445,28 +401,22 @@ def _name_of(model: object) -> str | None:
     return "/".join(filter(None, (getattr(provider, "value", provider), path, name)))
 
 
-def _check_settings(model: str, settings: Mapping[str, object]) -> None:
-    if "/" in model and not model.startswith(_PROVIDER) and not settings.get("base_url"):
+def _openai_judge(name: str, key: str | None, settings: dict[str, Any]) -> OpenAIJudge:
+    """Return the model of a name with the settings in `model_config`."""
+    if "/" in name and not name.startswith(_PROVIDER) and not settings.get("base_url"):
         message = (
-            f"model must be a name such as 'openai/...', got {model!r} of another provider; give a base_url in "
+            f"model must be a name such as 'openai/...', got {name!r} of another provider; give a base_url in "
             "model_config for a server that speaks OpenAI's API, or a model or a function as `model`"
         )
         raise ConfigurationError(message)
-    unknown = sorted(settings.keys() - _SETTINGS)
-    if unknown:
-        accepted = ", ".join(sorted({*_SETTINGS, *_OPTIONS}))
-        raise ConfigurationError(f"unknown settings in model_config: {unknown}; use {accepted}")
-
-
-def _pop_options(settings: dict[str, Any]) -> dict[str, object]:
-    """Remove from the settings what is sent with every request, and return it."""
-    options: dict[str, object] = {}
-    for name in _OPTIONS:
-        value: Any = settings.pop(name, None)
-        if not isinstance(value, Mapping | None):
-            raise ConfigurationError(f"{name} in model_config must be an object, got {type(value).__name__}")
-        options.update(value or {})
-    return options
+    of_config, options = settings.pop("api_key", None), settings.pop("options", None)
+    hyperparameters = settings.pop("default_hyperparameters", None)
+    try:
+        sent = {**(options or {}), **(hyperparameters or {})}
+        return OpenAIJudge(name.removeprefix(_PROVIDER), api_key=key or of_config, options=sent, **settings)
+    except TypeError as error:
+        text = "model_config must have settings of OpenAIJudge, and default_hyperparameters as an object"
+        raise ConfigurationError(f"{text}: {error}") from None
 
 
 def _warn(texts: Iterable[str]) -> None:

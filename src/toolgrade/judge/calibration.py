@@ -94,50 +94,6 @@ class Agreement:
     specificity: Estimate | None
     confidence: float
 
-    def corrected(self, yes: int, total: int) -> Estimate:
-        """Return an estimate of the share of yes that people would give, from the share that this judge gave.
-
-        With p = yes / total, q1 the sensitivity and q0 the specificity, it is (p + q0 - 1) / (q0 + q1 - 1), clamped to
-        [0, 1] (Rogan and Gladen, 1978). The interval is by the delta method, over the uncertainty of p, q0 and q1; each
-        share is adjusted as in Agresti and Coull's interval, so that none is certain.
-
-        Args:
-            yes: Number of questions in the evaluation that the judge answered yes.
-            total: Number of questions that it answered yes or no; at least 1.
-
-        Raises:
-            ConfigurationError: Labels of one kind are missing, or q0 + q1 <= 1: the judge is not better than chance,
-                and its answers allow no conclusion.
-        """
-        if not 0 <= yes <= total or total < 1:
-            raise ConfigurationError(f"yes must be from 0 to total, and total at least 1; got {yes!r} of {total!r}")
-        if self.sensitivity is None or self.specificity is None:
-            raise ConfigurationError(f"{self.criterion}: the correction needs human labels of both kinds, yes and no")
-        q1, q0 = self.sensitivity.value, self.specificity.value
-        if q0 + q1 <= 1:
-            shares = f"{self.criterion}: sensitivity {q1:.3f} + specificity {q0:.3f} must be above 1 for a correction"
-            advice = "this judge is not better than chance; use another judge or another wording"
-            raise ConfigurationError(f"{shares}: {advice}")
-        value = _clamp((yes / total + q0 - 1) / (q0 + q1 - 1))
-        # The interval is around adjusted shares, so it may miss the unadjusted value: widen it to hold that.
-        low, high = self._interval(yes, total)
-        return Estimate(value, _clamp(min(value, low)), _clamp(max(value, high)), total)
-
-    def _interval(self, yes: int, total: int) -> tuple[float, float]:
-        z = _z(self.confidence)
-        rated_yes, rated_no = self.yes_yes + self.yes_no, self.no_yes + self.no_no
-        # Without the adjustment a judge that was never wrong on few labels would count as one that cannot be wrong.
-        p, n = (yes + z * z / 2) / (total + z * z), total + z * z
-        q1, m1 = (self.yes_yes + 1) / (rated_yes + 2), rated_yes + 2
-        q0, m0 = (self.no_no + 1) / (rated_no + 2), rated_no + 2
-        gain = q0 + q1 - 1
-        if gain <= 0:  # too few labels to exclude that the judge is no better than chance
-            return 0.0, 1.0
-        centre = _clamp((p + q0 - 1) / gain)
-        variance = p * (1 - p) / n + (1 - centre) ** 2 * q0 * (1 - q0) / m0 + centre**2 * q1 * (1 - q1) / m1
-        half = z * sqrt(variance) / gain
-        return centre - half, centre + half
-
 
 def calibrate(labels: Iterable[Label | Mapping[str, Any]], *, confidence: float = 0.95) -> dict[str, Agreement]:
     """Return the agreement of a judge with people, by criterion.
@@ -156,8 +112,8 @@ def calibrate(labels: Iterable[Label | Mapping[str, Any]], *, confidence: float 
         >>> labels += [{"criterion": "arguments", "human": "no", "judge": "no"}] * 8
         >>> labels += [{"criterion": "arguments", "human": "no", "judge": "yes"}] * 2
         >>> agreement = calibrate(labels)["arguments"]
-        >>> agreement.specificity.value, round(agreement.corrected(70, 100).value, 3)
-        (0.8, 0.625)
+        >>> agreement.sensitivity.value, agreement.specificity.value
+        (1.0, 0.8)
     """
     check_confidence(confidence)
     tables: dict[str, Counter[tuple[str, str]]] = {}
@@ -176,8 +132,8 @@ def calibrate(labels: Iterable[Label | Mapping[str, Any]], *, confidence: float 
             *(criterion, yes_yes, yes_no, no_yes, no_no),
             undecided=table["yes", "cannot_tell"] + table["no", "cannot_tell"],
             kappa=_kappa(yes_yes, yes_no, no_yes, no_no, confidence),
-            sensitivity=share_estimate(yes_yes, yes_yes + yes_no, confidence),
-            specificity=share_estimate(no_no, no_yes + no_no, confidence),
+            sensitivity=_share(yes_yes, yes_yes + yes_no, confidence),
+            specificity=_share(no_no, no_yes + no_no, confidence),
             confidence=confidence,
         )
     return agreements
@@ -197,7 +153,7 @@ def _kappa(yes_yes: int, yes_no: int, no_yes: int, no_no: int, confidence: float
     return Estimate(value, max(-1.0, value - half), min(1.0, value + half), total)
 
 
-def share_estimate(successes: int, total: int, confidence: float) -> Estimate | None:
+def _share(successes: int, total: int, confidence: float) -> Estimate | None:
     """Return a share with Wilson's score interval (1927), without continuity correction; `None` if `total` is 0."""
     if not total:
         return None
@@ -207,7 +163,3 @@ def share_estimate(successes: int, total: int, confidence: float) -> Estimate | 
 
 def _z(confidence: float) -> float:
     return NormalDist().inv_cdf((1 + confidence) / 2)
-
-
-def _clamp(share: float) -> float:
-    return min(1.0, max(0.0, share))

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import fsum, inf
+from math import fsum
 from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import Field
 
 from toolgrade._internal.json import json_text
-from toolgrade._internal.locks import ForkSafeLock
 from toolgrade._internal.model import Model, drop_none
 from toolgrade._internal.options import require
 from toolgrade._internal.text import plural
@@ -22,22 +21,15 @@ from toolgrade.errors import ConfigurationError
 from toolgrade.judge.protocol import Prompt, Reply
 
 CHARACTERS_PER_TOKEN: Final = 3
-"""Characters of a prompt per token, used unless there are `ENOUGH_REPLIES` to measure the ratio.
+"""Characters of a prompt per token.
 
 Prompts about cases in English have 3.8 per token of OpenAI's `cl100k_base` and `o200k_base`; those in Chinese, which
 are escaped as ASCII, 2.7."""
 
 ANSWER_TOKENS: Final = 150
-"""Tokens of a reply, used unless there are `ENOUGH_REPLIES` to measure them.
-
-A reply is a JSON object with the ids of some evidence, a reasoning of one to three sentences, and a verdict of one
-word."""
-
-ENOUGH_REPLIES: Final = 20
-"""Cached replies needed to estimate the tokens of prompts and replies from them."""
+"""Tokens of a reply: a JSON object with the ids of some evidence, a reasoning of one to three sentences, a verdict."""
 
 _MILLION = 1_000_000
-_TOKEN_COUNTS = frozenset({"input_tokens", "output_tokens"})
 
 PricePerMillion = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 """Price of a million tokens, in any currency."""
@@ -99,54 +91,6 @@ def add_costs(costs: Sequence[float | None]) -> float | None:
     return fsum(amounts) if len(amounts) == len(costs) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """Cost of requests.
-
-    Attributes:
-        tokens: Input and output tokens together.
-        money: In the currency of the prices; 0 where they are unknown.
-    """
-
-    tokens: int = 0
-    money: float = 0.0
-
-
-class SpendingLimit:
-    """A limit on tokens and money; `None` for no limit.
-
-    A request reserves its estimated cost before it is sent, so that parallel requests do not overspend together, and
-    charges the real cost afterwards. The estimate is the highest cost of a request so far, or the caller's guess if
-    that is higher. A single request can still cost more than any before it.
-    """
-
-    def __init__(self, tokens: int | None, money: float | None) -> None:
-        """Start with nothing spent."""
-        self.limited: bool = (tokens, money) != (None, None)
-        self._tokens, self._money = tokens or inf, money or inf
-        self._lock = ForkSafeLock()
-        self.spent = Spent()
-        self._reserved = Spent()
-        self._highest = Spent()
-
-    def reserve(self, guess: Spent) -> Spent | None:
-        """Reserve the cost of a request; return it, to be charged, or `None` if the budget does not allow it."""
-        with self._lock:
-            tokens, money = max(guess.tokens, self._highest.tokens), max(guess.money, self._highest.money)
-            reserved = Spent(self._reserved.tokens + tokens, self._reserved.money + money)
-            if self.spent.tokens + reserved.tokens > self._tokens or self.spent.money + reserved.money > self._money:
-                return None
-            self._reserved = reserved
-            return Spent(tokens, money)
-
-    def charge(self, reserved: Spent, cost: Spent) -> None:
-        """Replace a reservation by the real cost."""
-        with self._lock:
-            self._reserved = Spent(self._reserved.tokens - reserved.tokens, self._reserved.money - reserved.money)
-            self.spent = Spent(self.spent.tokens + cost.tokens, self.spent.money + cost.money)
-            self._highest = Spent(max(cost.tokens, self._highest.tokens), max(cost.money, self._highest.money))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostEstimate:
     """The estimated cost of judging some prompts.
@@ -158,8 +102,6 @@ class CostEstimate:
         input_tokens: Tokens of these requests, without images.
         output_tokens: Tokens of their replies.
         images: Number of these requests with images, whose tokens are unknown.
-        answers: Cached replies from which the token counts are estimated; 0 if there are fewer than 20, and the counts
-            are from characters.
         answer_tokens: Assumed tokens of one reply.
         price: Price of a million tokens; `None` if unknown.
 
@@ -180,8 +122,7 @@ class CostEstimate:
     input_tokens: int
     output_tokens: int
     images: int
-    answers: int
-    answer_tokens: float
+    answer_tokens: int
     price: Price | None
 
     @property
@@ -210,10 +151,7 @@ class CostEstimate:
         text = f"{plural(self.prompts, 'question')}: {self.verdicts:,} in the cache, {self.requests:,} to be sent"
         if not self.requests:
             return text
-        basis = (
-            f"as {self.answers} answers in the cache" if self.answers else f"{CHARACTERS_PER_TOKEN} characters a token"
-        )
-        basis += f", {self.answer_tokens:.4g} tokens an answer"
+        basis = f"{CHARACTERS_PER_TOKEN} characters a token, {self.answer_tokens} tokens an answer"
         if self.images:
             basis += f"; {plural(self.images, 'question')} with images, which are not counted"
         text += f"\nabout {_rounded(self.input_tokens)} tokens in, {_rounded(self.output_tokens)} out ({basis})\n"
@@ -224,53 +162,34 @@ class CostEstimate:
 
 
 def estimate_cost(
-    prompts: Iterable[tuple[Prompt, Reply | None]], price: Price | None, answer_tokens: int | None
+    prompts: Iterable[tuple[Prompt, Reply | None]], price: Price | None, answer_tokens: int
 ) -> CostEstimate:
-    """Return the estimated cost of different prompts, each with its reply in the cache.
-
-    `answer_tokens` are those of one reply, `None` to estimate them.
-    """
-    new, past = Counter[str](), Counter[str]()
+    """Return the estimated cost of different prompts, each with its reply in the cache."""
+    total = verdicts = characters = images = 0
     for prompt, reply in prompts:
-        new["prompts"] += 1
-        characters, images = _size(prompt)
-        if reply is None:
-            new.update(requests=1, characters=characters, images=int(images > 0))
-        # The usage of a reply after failed attempts has the tokens of all of them.
-        elif not images and reply.attempts == 1 and reply.usage.keys() >= _TOKEN_COUNTS:
-            past.update({name: reply.usage[name] for name in _TOKEN_COUNTS})
-            past.update(requests=1, characters=characters)
-    answers, per_character, per_reply = _token_rates(past)
-    if answer_tokens is not None:
-        per_reply = answer_tokens
+        total += 1
+        if reply is not None:
+            verdicts += 1
+            continue
+        size, has_images = _size(prompt)
+        characters += size
+        images += has_images
     return CostEstimate(
-        prompts=new["prompts"],
-        verdicts=new["prompts"] - new["requests"],
-        requests=new["requests"],
-        input_tokens=round(new["characters"] * per_character),
-        output_tokens=round(new["requests"] * per_reply),
-        images=new["images"],
-        answers=answers,
-        answer_tokens=per_reply,
+        prompts=total,
+        verdicts=verdicts,
+        requests=total - verdicts,
+        input_tokens=round(characters / CHARACTERS_PER_TOKEN),
+        output_tokens=(total - verdicts) * answer_tokens,
+        images=images,
+        answer_tokens=answer_tokens,
         price=price,
     )
 
 
-def _token_rates(past: Counter[str]) -> tuple[int, float, float]:
-    """Return the number of cached replies behind the rates (0 for the default rates), and the rates.
-
-    The rates are the tokens per character of a prompt, and the tokens per reply.
-    """
-    # The mean of fewer replies may be far off while it looks exact; a fixed ratio does not.
-    if past["requests"] < ENOUGH_REPLIES or not past["input_tokens"]:
-        return 0, 1 / CHARACTERS_PER_TOKEN, ANSWER_TOKENS
-    return past["requests"], past["input_tokens"] / past["characters"], past["output_tokens"] / past["requests"]
-
-
-def _size(prompt: Prompt) -> tuple[int, int]:
-    """Return the numbers of characters and of images in what is sent of a prompt."""
+def _size(prompt: Prompt) -> tuple[int, bool]:
+    """Return the number of characters in what is sent of a prompt, and whether it has images."""
     characters = len(json_text(prompt.reply_schema)) + sum(message.characters for message in prompt.messages)
-    return characters, sum(not isinstance(part, str) for message in prompt.messages for part in message.parts)
+    return characters, any(not isinstance(part, str) for message in prompt.messages for part in message.parts)
 
 
 def _rounded(value: float) -> str:

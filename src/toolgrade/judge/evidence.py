@@ -397,13 +397,12 @@ def read_image(image: MLLMImage, id: str, access: ImageAccess) -> Picture:
 
     Raises:
         ConfigurationError: The image is an address or a file, and these are not allowed.
-        InvalidDataError: The image is missing, outside of the folder, too large, not a PNG, JPEG, GIF or WebP image, or
-            contradicts its `mime_type`.
+        InvalidDataError: The image is missing, outside of the folder, too large, or not a PNG, JPEG, GIF or WebP.
     """
     if image.url is not None and not image.url.startswith("data:"):
         return _picture_at_address(image.url, id, allow_addresses=access.addresses)
     name = repr(image.path) if image.path is not None else "given as data"
-    content, declared = _read_content(image, access.folder)
+    content = _read_content(image, access.folder)
     if len(content) > LARGEST_IMAGE:
         message = f"the image {name} has {len(content):,} bytes or more; a judge is sent at most {LARGEST_IMAGE:,}"
         raise InvalidDataError(message)
@@ -411,8 +410,6 @@ def read_image(image: MLLMImage, id: str, access: ImageAccess) -> Picture:
     mime = image_type(content)
     if mime is None:
         raise InvalidDataError(f"the image {name} is not a PNG, JPEG, GIF or WebP; it begins with {content[:12]!r}")
-    if declared is not None and declared.lower().replace("image/jpg", "image/jpeg") != mime:
-        raise InvalidDataError(f"the image {name} declares {declared!r}, but its bytes are {mime!r}; correct mime_type")
     text = base64.b64encode(content).decode("ascii")
     return Picture(id, f"data:{mime};base64,{text}", hashlib.sha256(content).hexdigest())
 
@@ -426,18 +423,18 @@ def _picture_at_address(url: str, id: str, *, allow_addresses: bool) -> Picture:
     return Picture(id, url, hashlib.sha256(url.encode()).hexdigest())
 
 
-def _read_content(image: MLLMImage, folder: Path | None) -> tuple[bytes, str | None]:
-    """Return the bytes of an image, at most one more than is allowed of a file, and the declared type."""
+def _read_content(image: MLLMImage, folder: Path | None) -> bytes:
+    """Return the bytes of an image, at most one more than is allowed of a file."""
     if image.path is not None:
-        return _read_file(image.path, folder), image.mime_type
+        return _read_file(image.path, folder)
     if image.data is not None:
-        return base64.b64decode(image.data), image.mime_type
+        return base64.b64decode(image.data)
     match = DATA_URL.fullmatch(image.url or "")
     if match is None:
         message = f"a data: URL of an image must have the form data:image/png;base64,..., got {short_repr(image.url)}"
         raise InvalidDataError(message)
     try:
-        return base64.b64decode(match["data"], validate=True), image.mime_type or match["mime"]
+        return base64.b64decode(match["data"], validate=True)
     except ValueError as error:
         raise InvalidDataError(f"the data: URL of an image does not hold base64 text: {error}") from None
 

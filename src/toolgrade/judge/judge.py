@@ -19,6 +19,7 @@ from toolgrade._internal.sync_bridge import PerLoop
 from toolgrade.errors import ConfigurationError, JudgeError, JudgeOutcome, ToolgradeError
 from toolgrade.judge.cache import Cache, MemoryCache, SqliteCache, cache_key, open_cache
 from toolgrade.judge.cost import (
+    ANSWER_TOKENS,
     CostEstimate,
     Price,
     Prices,
@@ -115,8 +116,6 @@ class Judge:
             `None` uses the `TOOLGRADE_JUDGE_*` variables, read when the first question is asked.
         samples: How often each question is asked. The majority counts; without one the judge cannot tell. The result
             reports the share of samples that differ.
-        canary: Also judge planted prompt-injection calls, to check that the judge ignores instructions in the data.
-            A judge that obeys them is *compromised*, and every result says so.
         cache: `"memory"` keeps replies as long as this object lives; a path keeps them in an SQLite file; `None` does
             not cache; or an object with `get` and `put`.
         identity: What the answers of a function, or of a model without `identity`, depend on, such as
@@ -156,7 +155,6 @@ class Judge:
         model: ModelLike | None = None,
         *,
         samples: int = 1,
-        canary: bool = False,
         cache: Cache | str | os.PathLike[str] | None = "memory",
         identity: Mapping[str, Any] | None = None,
         prices: Mapping[str, Price | Mapping[str, Any]] | None = None,
@@ -172,7 +170,6 @@ class Judge:
         self._model_like = check_model(model)
         check_positive(samples, "samples")
         self.samples: int = samples
-        self.canary = canary
         self.images: ImageAccess = ImageAccess(None if image_folder is None else Path(image_folder), image_addresses)
         check_positive(max_characters, "max_characters")
         self.max_characters: int = max_characters
@@ -264,15 +261,15 @@ class Judge:
         """The price of a million tokens of the model; `None` if unknown."""
         return self._price(self.name)
 
-    def estimate(self, prompts: Iterable[Prompt], *, answer_tokens: int | None = None) -> CostEstimate:
+    def estimate(self, prompts: Iterable[Prompt], *, answer_tokens: int = ANSWER_TOKENS) -> CostEstimate:
         """Return the estimated cost of asking some prompts; nothing is sent.
 
         Cached verdicts cost nothing, and a question that is asked twice counts once. Tokens are estimated from the
-        cached answers if there are at least twenty, else from the length of the prompts.
+        length of the prompts.
 
         Args:
             prompts: Such as those of `metric.prompts(case)` for many cases.
-            answer_tokens: Tokens of one answer, if you know better; a reasoning model needs many.
+            answer_tokens: Tokens of one answer; a reasoning model needs more.
 
         Raises:
             ToolgradeError: The cache cannot be used, or no judge is configured.

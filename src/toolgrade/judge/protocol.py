@@ -105,7 +105,7 @@ class Reply(Model):
     """A model's answer: a text, or a refusal.
 
     `usage` sums all attempts, failed ones included: `input_tokens`, `output_tokens`, and the `cached_tokens` and
-    `reasoning_tokens` among them. Other counts keep the provider's names.
+    `reasoning_tokens` among them.
 
     Example:
         >>> from toolgrade.judge import Judge, Reply

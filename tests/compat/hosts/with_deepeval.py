@@ -21,7 +21,7 @@ from deepeval.test_case import Turn as TheirTurn
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepeval_programs import OLDER_FORM, SCRIPTS, SUITES, TESTS, copied, run_apart, run_here
+from deepeval_programs import SCRIPTS, SUITES, TESTS, copied, run_apart, run_here
 from processes import ROOT, environment
 from readme_code import run_page
 from strategies import case_fields, conversation_fields, image_case_fields
@@ -60,12 +60,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # Programs
 
 
-def is_current(path: Path) -> bool:
-    """Return whether DeepEval still has the form of a program."""
-    return not path.read_text(encoding="utf-8").startswith(OLDER_FORM)
-
-
-@pytest.mark.parametrize("path", [path for path in SCRIPTS if is_current(path)], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_program(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What the programs of `test_deepeval_programs` assert holds with DeepEval itself, too."""
     run_here(copied(path, tmp_path))
@@ -80,7 +75,7 @@ def test_suite(path: Path, tmp_path: Path) -> None:
 
 def test_files_of_tests(tmp_path: Path) -> None:
     """The files of tests pass with `deepeval test run`, one after the other."""
-    for path in filter(is_current, TESTS):
+    for path in TESTS:
         copied(path, tmp_path)
     run_apart(tmp_path, DEEPEVAL="1", **SETTINGS)
 

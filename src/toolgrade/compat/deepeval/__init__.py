@@ -27,6 +27,4 @@ def _unchanged(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-__getattr__: Callable[[str], Any] = _absent.getter(
-    __name__, "a_flush_traces compare flush_traces instrument login telemetry"
-)
+__getattr__: _absent.Getter = _absent.getter(__name__, "a_flush_traces compare flush_traces instrument login telemetry")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from toolgrade.errors import ConfigurationError, ToolgradeWarning
 
@@ -25,12 +25,16 @@ class Absent:
         )
 
 
-def getter(module: str, names: str) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a module that has these names, separated by blanks, as absent ones."""
-    known = frozenset(names.split())
+Getter: TypeAlias = Callable[[str], Any]
+"""The `__getattr__` of a module."""
+
+
+def getter(module: str, functions: str = "") -> Getter:
+    """Return the `__getattr__` by which a module has any other class, and these functions, separated by blanks."""
+    known = frozenset(functions.split())
 
     def get(name: str) -> type[Absent]:
-        if name not in known:
+        if not name[:1].isupper() and name not in known:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         return type(name, (Absent,), {"__module__": module})
 

@@ -56,9 +56,20 @@ def to_case(value: Model) -> Any:  # noqa: ANN401 - of deepeval
     """Return DeepEval's form of a case, a conversation or a call."""
     if isinstance(value, core_calls.ToolCall):
         return _to_call(value)
-    if isinstance(value, core.ConversationalTestCase | core.LLMTestCase | core.MLLMTestCase):
-        return _to_case(value)
-    raise ConfigurationError(f"DeepEval has a form of cases, conversations and calls, got {type(value).__name__}")
+    if not isinstance(value, core.AnyCase):
+        raise ConfigurationError(f"DeepEval has a form of cases, conversations and calls, got {type(value).__name__}")
+    is_conversation = isinstance(value, core.ConversationalTestCase)
+    kind = _theirs("ConversationalTestCase" if is_conversation else "LLMTestCase")
+    fields = _to_fields(value, kind)
+    if isinstance(value, core.ConversationalTestCase):
+        turn = _theirs("Turn")
+        fields["turns"] = [turn(**_to_fields(one, turn)) for one in value.turns]
+    else:
+        fields = {"input": "", **fields}
+    made = kind(**fields)
+    if from_case(made).to_dict() != value.to_dict():
+        made.metadata = {**(made.metadata or {}), _ORIGINAL: value.to_dict()}
+    return made
 
 
 def from_case(value: Any) -> Any:  # noqa: ANN401 - of deepeval
@@ -113,23 +124,6 @@ def _to_call(call: core_calls.ToolCall) -> Any:  # noqa: ANN401 - of deepeval
     types = _theirs("ToolCallType")
     kind = types.MCP if call.type is core_calls.ToolCallType.MCP else types.FUNCTION
     return _theirs("ToolCall")(**fields, **({} if call.type is None else {"type": kind}))
-
-
-def _to_case(case: core.AnyCase) -> Any:  # noqa: ANN401 - of deepeval
-    is_conversation = isinstance(case, core.ConversationalTestCase)
-    fields = _to_fields(case, _theirs("ConversationalTestCase" if is_conversation else "LLMTestCase"))
-    if isinstance(case, core.ConversationalTestCase):
-        fields["turns"] = [_theirs("Turn")(**_to_fields(turn, _theirs("Turn"))) for turn in case.turns]
-    else:
-        fields = {"input": "", **fields}
-    made = _theirs("ConversationalTestCase" if is_conversation else "LLMTestCase")(**fields)
-    if not _is_same(from_case(made), case):
-        made.metadata = {**(made.metadata or {}), _ORIGINAL: case.to_dict()}
-    return made
-
-
-def _is_same(made: Model, case: Model) -> bool:
-    return made.to_dict() == case.to_dict()
 
 
 def _to_fields(value: Model, kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a class of deepeval

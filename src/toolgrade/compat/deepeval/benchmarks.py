@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from toolgrade.compat.deepeval._absent import Getter, getter
 
-from toolgrade.compat.deepeval import _absent
-
-__getattr__: Callable[[str], Any] = _absent.getter(
-    __name__,
-    "ARC BBQ BigBenchHard BoolQ DROP EquityMedQA GSM8K HellaSwag HumanEval IFEval LAMBADA LogiQA MMLU MathQA SQuAD "
-    "TruthfulQA Winogrande",
-)
+__getattr__: Getter = getter(__name__)

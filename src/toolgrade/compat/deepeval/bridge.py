@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 from toolgrade._internal.lazy_imports import import_extra
 from toolgrade._internal.model import Model
-from toolgrade._internal.text import error_text
-from toolgrade.compat.deepeval._conversion import from_case, own_case_of, to_case
-from toolgrade.compat.deepeval.metrics import ToolgradeMetric, as_metric
-from toolgrade.errors import MissingFieldError, NotMeasuredError
+from toolgrade.compat.deepeval._conversion import from_case, to_case
+from toolgrade.compat.deepeval.metrics import Measuring, ToolgradeMetric, as_metric
+from toolgrade.errors import MissingFieldError
 from toolgrade.metrics import MetricLike
-from toolgrade.result import TOLERANCE, MetricResult, ResultStatus
 
 
 def from_deepeval(value: Any) -> Any:  # noqa: ANN401 - by what it is given
@@ -77,15 +75,6 @@ def to_deepeval(value: Any, *, conversational: bool | None = None) -> Any:  # no
     return _metric_class("BaseConversationalMetric" if conversational else "BaseMetric")(metric, value.threshold)
 
 
-def _verdict(result: MetricResult, threshold: float | None) -> bool | None:
-    """Return whether a result passes at a threshold, which may have been set anew; `None` without one."""
-    if threshold is None:
-        return None
-    if result.score is None or threshold == result.threshold:
-        return bool(result.passed)
-    return result.score >= threshold - TOLERANCE
-
-
 @cache
 def _metric_class(base: str) -> type[Any]:
     """Return the class of toolgrade's metrics in DeepEval, built on first use since its base is DeepEval's.
@@ -96,45 +85,34 @@ def _metric_class(base: str) -> type[Any]:
     metrics: Any = import_extra("deepeval.metrics", "deepeval", "a metric of DeepEval")
     errors: Any = import_extra("deepeval.errors", "deepeval", "a metric of DeepEval")
 
-    class Metric(getattr(metrics, base)):  # type: ignore[misc]  # their package may be missing
+    class Metric(Measuring, getattr(metrics, base)):  # type: ignore[misc]  # their package may be missing
         """One metric of toolgrade; DeepEval makes a copy of it for each case."""
+
+        verbose_mode = False
+        include_reason = True
 
         def __init__(self, toolgrade_metric: MetricLike, threshold: float | None = None) -> None:
             self.toolgrade_metric = toolgrade_metric
             self.threshold = threshold
-            self.async_mode, self.include_reason, self.verbose_mode = True, True, False
             self.evaluation_model = getattr(getattr(toolgrade_metric, "judge", None), "name", None)
-
-        def measure(self, test_case: object, *_: object, **__: object) -> float | None:
-            try:
-                return self._take(self.toolgrade_metric.measure(own_case_of(test_case)))
-            except Exception as error:
-                raise self._failed(error) from error
-
-        async def a_measure(self, test_case: object, *_: object, **__: object) -> float | None:
-            try:
-                return self._take(await self.toolgrade_metric.a_measure(own_case_of(test_case)))
-            except Exception as error:
-                raise self._failed(error) from error
-
-        def is_successful(self) -> bool | None:
-            return self.success
-
-        def _take(self, result: MetricResult) -> float | None:
-            self.score, self.reason = result.score, result.reason
-            self.success = _verdict(result, self.threshold)
-            self.evaluation_cost, self.skipped = result.cost, result.status is ResultStatus.SKIPPED
-            if result.status is ResultStatus.ERRORED:
-                raise NotMeasuredError(result.error or "it could not be measured")
-            return result.score
-
-        def _failed(self, error: Exception) -> Exception:
-            self.error, self.success = error_text(error), False
-            missing = isinstance(error, MissingFieldError)
-            return errors.MissingTestCaseParamsError(str(error)) if missing else error
 
         @property
         def __name__(self) -> str:
             return self.toolgrade_metric.label
+
+        def as_metric(self) -> MetricLike:
+            return self.toolgrade_metric
+
+        def is_successful(self) -> bool | None:
+            """Return whether the last case passed at the threshold, which may have been set anew."""
+            result = self.result
+            if self.error is None and result is not None and self.threshold == result.threshold:
+                self.success = bool(result.passed)
+                return self.success
+            return super().is_successful()
+
+        def _fail(self, error: Exception) -> NoReturn:
+            missing = isinstance(error, MissingFieldError)
+            super()._fail(errors.MissingTestCaseParamsError(str(error)) if missing else error)
 
     return Metric

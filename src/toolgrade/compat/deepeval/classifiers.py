@@ -2,15 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from toolgrade.compat.deepeval._absent import Getter, getter
 
-from toolgrade.compat.deepeval import _absent
-
-__getattr__: Callable[[str], Any] = _absent.getter(
-    __name__,
-    "AbstentionClassifier BaseClassifier ClarificationClassifier Classifier ClassifierTemplate DataLeakageClassifier "
-    "EscalationClassifier ForbiddenCommitmentsClassifier InstructionCompletenessClassifier Label "
-    "PromptInjectionClassifier RefusalClassifier RequiredDisclosureClassifier ResolutionClassifier "
-    "ResponseLanguageClassifier ScopeAdherenceClassifier ToneAdherenceClassifier",
-)
+__getattr__: Getter = getter(__name__)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import copy
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NoReturn
 
 from toolgrade._internal.lazy_imports import import_extra
@@ -140,57 +140,15 @@ class Score(float):
         return getattr(self.result, name)
 
 
-class ToolgradeMetric(BaseMetric):
-    """Base of the metrics of this module; their options are attributes, and may be set between two cases."""
+class Measuring(BaseMetric):
+    """A metric with DeepEval's methods that measures by one of toolgrade."""
 
-    _name: ClassVar[str]
     result: MetricResult | None = None
     """The result of the last case."""
-    judge: Any = None
-    """Another name of `model`; afterwards the `Judge`, `None` if no model is asked."""
-    available_tools: Sequence[Any] | None = None
-    evaluation_params: Sequence[ToolCallParams | str] = ()
 
-    def __post_init__(self) -> None:
-        """Check the options; flags may be 0 and 1."""
-        for name in {*_FLAGS, "async_mode", *_ORDER} & vars(self).keys():
-            value = getattr(self, name)
-            require(value in (0, 1), f"{name} must be True or False", value)
-            setattr(self, name, bool(value))
-        names = ("flaky", "system_one_model", "eval_mode", "evaluation_template")
-        _absent.warn_of({name: getattr(self, name, None) for name in names}, f"a {self._name} metric")
-        self.threshold: float | None = 1.0 if self.strict_mode else self.threshold
-        require_one_name("judge", self.judge, "model", self.model)
-        model = self.model if self.judge is None else self.judge
-        if model is None and self._is_judged():
-            model = None if os.environ.get("TOOLGRADE_JUDGE_MODEL") else _DEFAULT_MODEL
-        self.judge = Judge.of(model) if self._is_judged() else None
-        self.evaluation_model: str | None = None if self.judge is None else self.judge.name
-        self.as_metric()  # which checks the options
-
-    @property
-    def __name__(self) -> str:
-        """Name of the metric in reports."""
-        return self._name
-
-    @property
-    def label(self) -> str:
-        """Its name in reports of toolgrade: that of the metric there, unless a subclass has one of its own."""
-        return self.as_metric().label if self.__name__ == self._name else self.__name__
-
-    def _is_judged(self) -> bool:
-        """Return whether a model is asked."""
-        return True
-
-    def as_metric(self) -> _ToolCorrectness | _ToolUse:
-        """Return the metric of toolgrade with these options."""
+    def as_metric(self) -> MetricLike:
+        """Return the metric of toolgrade."""
         raise NotImplementedError
-
-    def _options(self, *names: str) -> dict[str, Any]:
-        options = {name: getattr(self, name) for name in (*_FLAGS, *names)}
-        if "evaluation_params" in options:  # also those of DeepEval's own class
-            options["evaluation_params"] = [getattr(one, "value", one) for one in self.evaluation_params]
-        return {"threshold": self.threshold or 0.0, **options}
 
     def measure(self, test_case: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401, ARG002 - as DeepEval's
         """Measure one case, store the result, and return the score.
@@ -215,6 +173,7 @@ class ToolgradeMetric(BaseMetric):
         self.reason: str | None = result.reason
         self.score_breakdown: Any = dict(result.parts)
         self.evaluation_cost: float | None = result.cost
+        self.skipped: bool = result.status is ResultStatus.SKIPPED
         if result.status is ResultStatus.ERRORED:
             raise NotMeasuredError(result.error or "it could not be measured")
         self.is_successful()
@@ -232,8 +191,76 @@ class ToolgradeMetric(BaseMetric):
         raise error
 
 
+class ToolgradeMetric(Measuring):
+    """Base of the metrics of this module; their options are attributes, and may be set between two cases."""
+
+    _name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """Check the options; flags may be 0 and 1."""
+        for name in vars(self).keys() & {*_FLAGS, "async_mode", *_ORDER}:
+            value = getattr(self, name)
+            require(value in (0, 1), f"{name} must be True or False", value)
+            setattr(self, name, bool(value))
+        self.threshold: float | None = 1.0 if self.strict_mode else self.threshold
+        self.as_metric()  # which checks the options
+
+    @property
+    def __name__(self) -> str:
+        """Name of the metric in reports."""
+        return self._name
+
+    @property
+    def label(self) -> str:
+        """Its name in reports of toolgrade: that of the metric there, unless a subclass has one of its own."""
+        return self.as_metric().label if self.__name__ == self._name else self.__name__
+
+    def _options(self, *names: str) -> dict[str, Any]:
+        options: dict[str, Any] = {name: getattr(self, name) for name in (*_FLAGS, *names)}
+        if "evaluation_params" in options:  # also those of DeepEval's own class
+            options["evaluation_params"] = [getattr(one, "value", one) for one in options["evaluation_params"]]
+        return {"threshold": self.threshold or 0.0, **options}
+
+
 @dataclass(eq=False)
-class ToolCorrectnessMetric(ToolgradeMetric):
+class JudgedMetric(ToolgradeMetric):
+    """Base of the metrics that ask a model.
+
+    `judge` is another name of `model`; afterwards the `Judge`, `None` if no model is asked.
+    """
+
+    available_tools: Sequence[Any] | None = None
+    threshold: float | None = 0.5
+    model: JudgeLike | None = None
+    system_one_model: object = None
+    eval_mode: object = None
+    include_reason: bool = True
+    async_mode: bool = True
+    strict_mode: bool = False
+    verbose_mode: bool = False
+    flaky: bool = False
+    evaluation_template: object = None
+    judge: Any = None
+
+    def __post_init__(self) -> None:
+        """Find the judge."""
+        names = ("flaky", "system_one_model", "eval_mode", "evaluation_template")
+        _absent.warn_of({name: getattr(self, name) for name in names}, f"a {self._name} metric")
+        require_one_name("judge", self.judge, "model", self.model)
+        model = self.model if self.judge is None else self.judge
+        if model is None and self._is_judged():
+            model = None if os.environ.get("TOOLGRADE_JUDGE_MODEL") else _DEFAULT_MODEL
+        self.judge = Judge.of(model) if self._is_judged() else None
+        self.evaluation_model: str | None = None if self.judge is None else self.judge.name
+        super().__post_init__()
+
+    def _is_judged(self) -> bool:
+        """Return whether a model is asked."""
+        return True
+
+
+@dataclass(eq=False)
+class ToolCorrectnessMetric(JudgedMetric):
     """DeepEval's metric of this name: `toolgrade.ToolCorrectnessMetric`, which also keeps the result of the last case.
 
     With `available_tools` a model judges whether the right tools were called: `model`, by default `"gpt-4o"`, whose key
@@ -252,21 +279,9 @@ class ToolCorrectnessMetric(ToolgradeMetric):
 
     _name: ClassVar[str] = "Tool Correctness"
 
-    available_tools: Sequence[Any] | None = None
-    threshold: float | None = 0.5
     evaluation_params: Sequence[ToolCallParams | str] = ()
-    model: JudgeLike | None = None
-    system_one_model: object = None
-    eval_mode: object = None
-    include_reason: bool = True
-    async_mode: bool = True
-    strict_mode: bool = False
-    verbose_mode: bool = False
     should_exact_match: bool = False
     should_consider_ordering: bool = False
-    flaky: bool = False
-    evaluation_template: object = None
-    judge: Any = None
 
     def _is_judged(self) -> bool:
         return bool(self.available_tools)
@@ -306,16 +321,13 @@ class MultimodalToolCorrectnessMetric(ToolgradeMetric):
     should_consider_ordering: bool = False
     should_exact_match: bool = False
 
-    def _is_judged(self) -> bool:
-        return False
-
     def as_metric(self) -> _ToolCorrectness:
         """Return the metric of toolgrade with these options."""
         return _rules.MultimodalToolCorrectnessMetric(**self._options("evaluation_params", *_ORDER))
 
 
 @dataclass(eq=False)
-class ToolUseMetric(ToolgradeMetric, BaseConversationalMetric):
+class ToolUseMetric(JudgedMetric, BaseConversationalMetric):
     """DeepEval's metric of this name: `toolgrade.ToolUseMetric`, which also keeps the result of the last case.
 
     `model` is `"gpt-4o"` by default; its key is read from the environment when the first case is measured. Without
@@ -331,26 +343,13 @@ class ToolUseMetric(ToolgradeMetric, BaseConversationalMetric):
 
     _name: ClassVar[str] = "Tool Use"
 
-    available_tools: Sequence[Any] | None = None
-    threshold: float | None = 0.5
-    model: JudgeLike | None = None
-    system_one_model: object = None
-    eval_mode: object = None
-    include_reason: bool = True
-    async_mode: bool = True
-    strict_mode: bool = False
-    verbose_mode: bool = False
-    flaky: bool = False
-    evaluation_template: object = None
-    judge: Any = None
-
     def as_metric(self) -> _ToolUse:
         """Return the metric of toolgrade with these options."""
         return _rules.ToolUseMetric(**self._options("available_tools", "judge", "async_mode"))
 
 
 @dataclass(eq=False)
-class ArgumentCorrectnessMetric(ToolgradeMetric):
+class ArgumentCorrectnessMetric(JudgedMetric):
     """The share of calls whose arguments a model finds right for the input; without calls it is 1.
 
     The tools of the case (`available_tools`), where it has them, are shown to the model, and arguments that do not
@@ -368,17 +367,7 @@ class ArgumentCorrectnessMetric(ToolgradeMetric):
 
     _name: ClassVar[str] = "Argument Correctness"
 
-    threshold: float | None = 0.5
-    model: JudgeLike | None = None
-    system_one_model: object = None
-    eval_mode: object = None
-    include_reason: bool = True
-    async_mode: bool = True
-    strict_mode: bool = False
-    verbose_mode: bool = False
-    flaky: bool = False
-    evaluation_template: object = None
-    judge: Any = None
+    available_tools: Sequence[Any] | None = field(default=None, init=False)
 
     def as_metric(self) -> _ToolUse:
         """Return the metric of toolgrade with these options."""
@@ -396,11 +385,11 @@ class SuiteMetric:
 
     def __init__(self, metric: Any, *, waits: bool = True, skips: bool = False) -> None:  # noqa: ANN401 - as above
         """Read its name; its threshold is read when a case is measured."""
-        is_own = isinstance(metric, ToolgradeMetric)
         self.metric, self.skips = metric, skips
-        self.waits = waits and bool(getattr(metric, "async_mode", True)) and not (is_own and metric.judge is None)
+        is_own = isinstance(metric, ToolgradeMetric)
+        self.judge = metric.judge if isinstance(metric, JudgedMetric) else None
+        self.waits = waits and bool(getattr(metric, "async_mode", True)) and not (is_own and self.judge is None)
         self.label = metric.label if isinstance(metric, ToolgradeMetric) else str(metric.__name__)
-        self.judge = metric.judge if is_own else None
         self.first_error: Exception | None = None
 
     @property
@@ -422,13 +411,12 @@ class SuiteMetric:
         """Measure one case, in a thread if the metric cannot wait."""
         metric = _without_result(self.metric)
         try:
-            return self._result(metric, await metric.a_measure(self._case(case)))
-        except NotImplementedError:
-            metric = _without_result(self.metric)
             try:
-                return self._result(metric, await asyncio.to_thread(metric.measure, self._case(case)))
-            except Exception as error:  # noqa: BLE001 - as above
-                return self._failure(metric, error)
+                returned = await metric.a_measure(self._case(case))
+            except NotImplementedError:
+                metric = _without_result(self.metric)
+                returned = await asyncio.to_thread(metric.measure, self._case(case))
+            return self._result(metric, returned)
         except Exception as error:  # noqa: BLE001 - as above
             return self._failure(metric, error)
 
@@ -530,18 +518,4 @@ def suite_name(label: str) -> str:
     return name.replace("_", " ").title() if name in _NAMES else label
 
 
-__getattr__: Callable[[str], Any] = _absent.getter(
-    __name__,
-    "AgentLoopDetectionMetric AgentResponsivenessMetric AnswerRelevancyMetric ArenaGEval AudioGlitchMetric "
-    "AudioIntegrityMetric BaseArenaMetric BiasMetric ContextualPrecisionMetric ContextualRecallMetric "
-    "ContextualRelevancyMetric ConversationCompletenessMetric ConversationalDAGMetric ConversationalGEval "
-    "ConversationalJevEval DAGMetric DeepAcyclicGraph ExactMatchMetric FaithfulnessMetric GEval GEvalTemplate "
-    "GoalAccuracyMetric HallucinationMetric ImageCoherenceMetric ImageEditingMetric ImageHelpfulnessMetric "
-    "ImageReferenceMetric JevEval JsonCorrectnessMetric KnowledgeRetentionMetric MCPTaskCompletionMetric MCPUseMetric "
-    "MisuseMetric MultiTurnMCPUseMetric NonAdviceMetric PIILeakageMetric PatternMatchMetric PlanAdherenceMetric "
-    "PlanQualityMetric PromptAlignmentMetric RoleAdherenceMetric RoleViolationMetric SpeechIntelligibilityMetric "
-    "StepEfficiencyMetric SummarizationMetric TaskCompletionMetric TextToImageMetric ToolPermissionMetric "
-    "TopicAdherenceMetric ToxicityMetric TranscriptionAccuracyMetric TurnContextualPrecisionMetric "
-    "TurnContextualRecallMetric TurnContextualRelevancyMetric TurnFaithfulnessMetric TurnRelevancyMetric "
-    "TurnTakingNaturalnessMetric Verdict VoiceConsistencyMetric VoiceNaturalnessMetric VoiceReliabilityMetric",
-)
+__getattr__: _absent.Getter = _absent.getter(__name__)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from toolgrade.compat.deepeval._absent import Getter, getter
 
-from toolgrade.compat.deepeval import _absent
-
-__getattr__: Callable[[str], Any] = _absent.getter(__name__, "Evolution PromptEvolution Synthesizer")
+__getattr__: Getter = getter(__name__)

@@ -7,7 +7,7 @@ copy, so a result keeps what it compared when its case changes later. Fields tha
 # No `from __future__ import annotations` here: pydantic would compile the text of each annotation at every start.
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -300,8 +300,4 @@ def _parts(text: str) -> list[str | core.MLLMImage]:
     return [core.own_copy(MLLMImage(url=part)) if index % 2 else part for index, part in enumerate(parts) if part]
 
 
-__getattr__: Callable[[str], Any] = _absent.getter(
-    __name__,
-    "ArenaTestCase Audio AudioChunk Contestant Expectations MCPPromptCall MCPResourceCall MCPServer MCPToolCall "
-    "RetrievedContextData get_available_mcp_tool_names normalize_mcp_servers",
-)
+__getattr__: _absent.Getter = _absent.getter(__name__, "get_available_mcp_tool_names normalize_mcp_servers")

@@ -231,9 +231,8 @@ async def a_flush_traces() -> None:
     """Do nothing: toolgrade sends nothing."""
 
 
-__getattr__: Callable[[str], Any] = _absent.getter(
+__getattr__: _absent.Getter = _absent.getter(
     __name__,
-    "AgentSpanContext BaseSpan LlmSpanContext Trace apply_pending_to_span current_span_context current_trace_context "
-    "evaluate_span evaluate_thread evaluate_trace next_agent_span next_llm_span next_retriever_span next_span "
-    "next_tool_span pop_pending_for trace_manager",
+    "apply_pending_to_span current_span_context current_trace_context evaluate_span evaluate_thread evaluate_trace "
+    "next_agent_span next_llm_span next_retriever_span next_span next_tool_span pop_pending_for trace_manager",
 )

@@ -39,7 +39,6 @@ _MOST_FAILURES = 10
 _QUIET_SECONDS = 0.5
 _QUIET_CHECKS = 10
 _FILE_SECONDS = 900.0
-_MOST_PAGES = 1000
 
 _Answers: TypeAlias = "dict[str, Reply | JudgeError]"
 """Replies or errors by the keys of the requests."""
@@ -86,14 +85,9 @@ class _Group:
 
 @dataclass
 class _OpenBatch:
-    """A batch that has not ended.
-
-    A `doubtful` one may exist at the provider although its creation was not confirmed. `failures` counts the requests
-    about it that failed in a row.
-    """
+    """A batch that has not ended; `failures` counts the requests about it that failed in a row."""
 
     stored: PendingBatch
-    doubtful: bool
     failures: int = 0
 
 
@@ -117,14 +111,11 @@ class BatchModel:
         """Store the model, the cache of its replies, the function from prompts to keys there, and the options.
 
         Raises:
-            ConfigurationError: The model has no batches, or a budget, which a batch cannot keep.
+            ConfigurationError: The model has no batches.
         """
         if not isinstance(model, OpenAIJudge):
             message = f"batch needs an OpenAIJudge or the name of a model of OpenAI, got {type(model).__name__}"
             raise ConfigurationError(f"{message}; use Judge(..., batch=False)")
-        if model.has_budget:
-            advice = "check judge.estimate(prompts).check(max_cost) before, and leave the budget out"
-            raise ConfigurationError(f"a batch is billed as a whole, without token_budget and cost_budget: {advice}")
         self._model, self._cache, self._key_of, self._options = model, cache, key_of, options
         self._groups = PerLoop(_Group)
 
@@ -172,7 +163,7 @@ class BatchModel:
             size = len(group.lines)
         self._close(group)
         due = [batch for batch in self._cache.batches() if not batch.keys.isdisjoint(group.lines)]
-        batches = [_OpenBatch(batch, doubtful=batch.batch_id is None) for batch in due]
+        batches = [_OpenBatch(batch) for batch in due]
         submitted = frozenset[str]().union(*(batch.keys for batch in due))
         new = {key: line for key, line in group.lines.items() if key not in submitted}
         answers: _Answers = {}
@@ -182,7 +173,7 @@ class BatchModel:
             except JudgeError as error:
                 answers.update(dict.fromkeys(part, error))
                 continue
-            batches.append(_OpenBatch(PendingBatch(file_id, None, frozenset(part)), doubtful=False))
+            batches.append(_OpenBatch(PendingBatch(file_id, None, frozenset(part))))
         return answers | await self._wait(batches)
 
     async def _wait(self, batches: list[_OpenBatch]) -> _Answers:
@@ -233,11 +224,10 @@ class BatchModel:
         return str(body["id"])
 
     async def _create(self, batch: _OpenBatch) -> _State:
-        """Create a batch of an uploaded file, unless there is one, and return its state."""
+        """Create the batch of an uploaded file, unless an earlier attempt did so, and return its state."""
         file_id = batch.stored.file_id
-        state = await self._find(file_id) if batch.doubtful else None
+        state = await self._find(file_id)
         if state is None:
-            batch.doubtful = True  # from now on until the answer is stored
             self._cache.put_batch(batch.stored)
             options: Any = {"endpoint": self._model.wire.path, "completion_window": "24h"}
             try:
@@ -255,24 +245,14 @@ class BatchModel:
         return state
 
     async def _find(self, file_id: str) -> _State | None:
-        """Return the state of the batch of a file; `None` if there is none.
-
-        Raises:
-            JudgeError: The list of batches cannot be read to its end.
-        """
-        options: Any = {}
-        for _ in range(_MOST_PAGES):
-            page = await self._call(lambda client: client.batches.with_raw_response.list(limit=100, **options))  # noqa: B023 - awaited here
-            batches = objects_in(page.get("data"))
-            for batch in batches:
-                if batch.get("input_file_id") == file_id:
-                    return _read_state(batch)
-            if page.get("has_more") is False:
-                return None
-            if not batches:
-                break
-            options = {"after": batches[-1].get("id")}
-        raise JudgeError("the list of batches cannot be read to its end; ask again later", JudgeOutcome.TRANSIENT)
+        """Return the state of the batch of a file, if it is one of the latest hundred."""
+        page = await self._call(lambda client: client.batches.with_raw_response.list(limit=100))
+        if not isinstance(page.get("data"), list):
+            raise JudgeError(f"the answer does not list batches: {quote(page)}", JudgeOutcome.TRANSIENT)
+        for batch in objects_in(page["data"]):
+            if batch.get("input_file_id") == file_id:
+                return _read_state(batch)
+        return None
 
     async def _look(self, batch_id: str) -> _State:
         return _read_state(await self._call(lambda client: client.batches.with_raw_response.retrieve(batch_id)))

@@ -1,13 +1,13 @@
 """Judges behind OpenAI's API: OpenAI itself, and the many servers that speak its Chat Completions.
 
 OpenAI's package, loaded with the first request, brings retries, time-outs and the pauses that a server asks for. Here
-is what it lacks: a limit on parallel requests, a deadline and a budget, and another demand on the form of the reply for
-servers that do not know JSON Schema.
+is what it lacks: a limit on parallel requests, a deadline, and another demand on the form of the reply for servers that
+do not know JSON Schema.
 
 ```python
 from toolgrade.judge.openai import OpenAIJudge
 
-judge = OpenAIJudge("gpt-4.1", prices={"gpt-4.1": {"input": 2.0, "output": 8.0}}, cost_budget=5.0)
+judge = OpenAIJudge("gpt-4.1", prices={"gpt-4.1": {"input": 2.0, "output": 8.0}})
 local = OpenAIJudge("qwen3", base_url="http://127.0.0.1:11434/v1")
 ```
 """
@@ -30,20 +30,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 from urllib.parse import urlsplit
 
 from toolgrade._internal.json import JsonObject, to_json_value
-from toolgrade._internal.model import drop_none
 from toolgrade._internal.options import require
 from toolgrade._internal.sync_bridge import PerLoop
 from toolgrade.errors import ConfigurationError, JudgeError, JudgeOutcome, MissingPackageError
-from toolgrade.judge.cost import (
-    CHARACTERS_PER_TOKEN,
-    Price,
-    Prices,
-    SpendingLimit,
-    Spent,
-    add_usage,
-    cost_of,
-    read_prices,
-)
+from toolgrade.judge.cost import Price, Prices, add_usage, read_prices
 from toolgrade.judge.openai.guard import NO_KEY, PROBLEM, guard, is_secret, remember_key, without_keys
 from toolgrade.judge.openai.wire import WIRES, Refusal, TextApi, Wire, read_object, usage_of
 from toolgrade.judge.protocol import Prompt, Reply
@@ -55,7 +45,6 @@ T = TypeVar("T")
 
 _ENVIRONMENT = "TOOLGRADE_JUDGE_"
 _OPENAI = "https://api.openai.com/v1"
-_OUTPUT_LIMITS = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 _HTTP_ADDRESS = re.compile(r"https?://(?:[^/@\\]*@)?[\w.\-\[\]:]+(?:[/?]|\Z)", re.IGNORECASE)
 _NEVER = 10 * 365 * 24 * 3600.0
 _OVERLOAD_SECONDS = 8.0
@@ -101,14 +90,11 @@ class OpenAIJudge:
             out until the deadline.
         timeout: Seconds that one request may wait for the server.
         deadline: Seconds for one question with all attempts and pauses, from its first turn on.
-        token_budget: Tokens that may be spent in total, input and output together. Each request reserves the highest
-            cost of a request so far, and is refused if that is not left.
-        cost_budget: Money that may be spent in total, in the currency of the prices.
         client: Returns a new client, once for each event loop, and once to know its address: for Azure, Bedrock, or a
             custom transport. `base_url` and `api_key` are then not used.
 
     Raises:
-        ConfigurationError: A setting is out of range, or `cost_budget` lacks the price of the model.
+        ConfigurationError: A setting is out of range.
 
     Example:
         >>> import asyncio
@@ -137,8 +123,6 @@ class OpenAIJudge:
         max_attempts: int = 5,
         timeout: float = 60.0,
         deadline: float = 600.0,
-        token_budget: int | None = None,
-        cost_budget: float | None = None,
         client: Callable[[], AsyncOpenAI] | None = None,
     ) -> None:
         """Check and store the settings."""
@@ -148,24 +132,16 @@ class OpenAIJudge:
         address: object = base_url
         is_address = isinstance(address, str) and _HTTP_ADDRESS.match(address)
         require(base_url is None or is_address, "base_url must begin with http:// or https:// and a host", address)
-        limits: dict[str, float | None] = {
-            "max_concurrency": max_concurrency,
-            "max_attempts": max_attempts,
-            "timeout": timeout,
-        }
-        limits |= {"deadline": deadline, "token_budget": token_budget, "cost_budget": cost_budget}
-        for option, value in drop_none(limits).items():
+        limits = {"max_concurrency": max_concurrency, "max_attempts": max_attempts}
+        for option, value in {**limits, "timeout": timeout, "deadline": deadline}.items():
             require(value > 0, f"{option} must be greater than 0", value)
         self.model: str = model
         self.api: str = api
         self.wire: Wire = WIRES[cast("TextApi", api)]
         self.prices: Prices = read_prices(prices or {})
-        if cost_budget is not None and model not in self.prices:
-            raise ConfigurationError(f"cost_budget needs the price of {model!r} in `prices`")
         self._options: JsonObject = to_json_value(dict(options or {}))
         self._base_url, self._api_key, self._client_factory = base_url, api_key, client
         self._timeout, self._deadline, self._max_attempts = float(timeout), float(deadline), max_attempts
-        self._budget = SpendingLimit(token_budget, cost_budget)
         self._here = PerLoop(lambda: _LoopState(max_concurrency))
         self._enforced = True
 
@@ -177,16 +153,6 @@ class OpenAIJudge:
     def identity(self) -> JsonObject:
         """What answers depend on: the API, the model, the address and the options. Verdicts are cached under it."""
         return {"api": self.api, "model": self.model, "base_url": self._address, "options": self._options}
-
-    @property
-    def has_budget(self) -> bool:
-        """Whether tokens or money are limited."""
-        return self._budget.limited
-
-    @property
-    def spent(self) -> Spent:
-        """Tokens and money of all requests so far; with a budget, requests without an answer count as estimated."""
-        return self._budget.spent
 
     @cached_property
     def _address(self) -> str | None:
@@ -249,34 +215,17 @@ class OpenAIJudge:
 
     async def _send(self, prompt: Prompt, attempts: _RequestLog, *, enforced: bool) -> Reply:
         """Send a prompt, and return the reply; OpenAI's client repeats requests that fail."""
-        import openai  # noqa: PLC0415 - an optional package, loaded when it is needed
-
         body = {"model": self.model, **self.wire.body(prompt, enforced), **self._options}
         client = await self._client()
-        reserved = self._budget.reserve(self._guess(body))
-        if reserved is None:
-            problem = f"the budget does not allow another request: spent {self.spent}"
-            raise attempts.error(problem, JudgeOutcome.BUDGET)
-        # Until the answer says otherwise, and also if this task is cancelled, the request may have been billed.
-        cost = reserved
         # As `extra_body` it is sent as it is: the client copies typed fields one by one, which takes long.
         options: dict[str, Any] = {"model": self.model, "extra_body": body}
-        try:
-            if self.api == "responses":
-                raw: Any = await client.responses.with_raw_response.create(input="", **options)
-            else:
-                raw = await client.chat.completions.with_raw_response.create(messages=[], **options)
-            content = read_object(_content_of(raw))
-            usage = usage_of(content)
-            if usage:
-                attempts.usage = add_usage(attempts.usage, usage)
-                cost = self._cost(usage)
-            reply = self.wire.reply(content)
-        except openai.APIStatusError:  # which is not billed
-            cost = Spent()
-            raise
-        finally:
-            self._budget.charge(reserved, cost)
+        if self.api == "responses":
+            raw: Any = await client.responses.with_raw_response.create(input="", **options)
+        else:
+            raw = await client.chat.completions.with_raw_response.create(messages=[], **options)
+        content = read_object(_content_of(raw))
+        attempts.usage = add_usage(attempts.usage, usage_of(content))
+        reply = self.wire.reply(content)
         self._enforced = self._enforced and enforced
         request_id = raw.headers.get("x-request-id")
         return reply.model_copy(update={"request_id": request_id and without_keys(request_id)})
@@ -321,19 +270,6 @@ class OpenAIJudge:
             return attempts.error(str(refusal), refusal.outcome)
         return attempts.error(f"{type(error).__name__}: {error}", JudgeOutcome.FATAL)
 
-    def _cost(self, usage: Mapping[str, int]) -> Spent:
-        tokens = usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
-        price = self.prices.get(self.model)
-        return Spent(tokens, 0.0 if price is None else cost_of(usage, price))
-
-    def _guess(self, body: JsonObject) -> Spent:
-        """Return what a request may cost, before any was answered: from its length, and the output that it allows."""
-        if not self._budget.limited:
-            return Spent()
-        limits = [self._options.get(name) for name in _OUTPUT_LIMITS]
-        output_tokens = max(limit if type(limit) is int else 0 for limit in limits)
-        return self._cost({"input_tokens": len(str(body)) // CHARACTERS_PER_TOKEN, "output_tokens": output_tokens})
-
     async def _client(self) -> AsyncOpenAI:
         """Return the client of the running loop.
 
@@ -343,20 +279,10 @@ class OpenAIJudge:
         here = self._here.get()
         if here.client is None:
             here.client = self._build_client()
-            here.lifetime = _lifetime(here.client)
-            await anext(here.lifetime)
-            here.timer = asyncio.get_running_loop().call_later(_NEVER, here.lifetime.aclose)
+            lifetime = _lifetime(here.client)
+            await anext(lifetime)
+            asyncio.get_running_loop().call_later(_NEVER, lifetime.aclose)
         return here.client
-
-    async def aclose(self) -> None:
-        """Close the connections of the running event loop; the next request opens new ones.
-
-        Needed only in a loop that goes on, as in a notebook: a loop that shuts down closes them itself.
-        """
-        here = self._here.pop()
-        if here is not None and here.timer is not None and here.lifetime is not None:
-            here.timer.cancel()
-            await here.lifetime.aclose()
 
     def _build_client(self) -> AsyncOpenAI:
         """Return a new client.
@@ -417,8 +343,6 @@ class _LoopState:
     def __init__(self, max_concurrency: int) -> None:
         self.slots = asyncio.Semaphore(max_concurrency)
         self.client: AsyncOpenAI | None = None
-        self.lifetime: AsyncGenerator[None, None] | None = None
-        self.timer: asyncio.TimerHandle | None = None
         self.overloaded_until = 0.0
         self.overload: Refusal | None = None
 

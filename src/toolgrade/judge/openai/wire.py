@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from toolgrade._internal.json import JsonObject, json_text, parse_json_value, short_repr
 from toolgrade.errors import InvalidDataError, JudgeError, JudgeOutcome
-from toolgrade.judge.cost import add_usage
 from toolgrade.judge.openai.guard import PROBLEM, without_keys
 from toolgrade.judge.protocol import Message, Prompt, Reply
 
@@ -27,11 +26,13 @@ LONGEST_QUOTE = 200
 MOST_TOKENS = 1_000_000_000
 """The largest token count of one response that is believed; a larger one counts as not reported."""
 
-_LONGEST_NAME = 64
-_MOST_COUNTS = 40
-
-_USAGE = {"input_tokens": ("prompt_tokens", "input_tokens"), "output_tokens": ("completion_tokens", "output_tokens")}
-"""Names of token counts in `Reply`, and in the APIs; of two names for one count the later one wins."""
+_USAGE = {
+    "prompt_tokens": ("input_tokens", "cached_tokens"),
+    "input_tokens": ("input_tokens", "cached_tokens"),
+    "completion_tokens": ("output_tokens", "reasoning_tokens"),
+    "output_tokens": ("output_tokens", "reasoning_tokens"),
+}
+"""Token counts of the APIs, each with its name in `Reply`, and that of the one among its details."""
 
 
 class Wire(NamedTuple):
@@ -117,28 +118,12 @@ def read_object(content: bytes) -> JsonObject:
 
 
 def usage_of(body: Mapping[str, Any]) -> dict[str, int]:
-    """Return the token counts that a response reports, under the names of `Reply`; empty if it reports none.
-
-    The positive counts among the details of each count, such as `cached_tokens` and `reasoning_tokens`, are added.
-    """
+    """Return the token counts that a response reports, under the names of `Reply`; empty if it reports none."""
     usage = object_or_empty(body.get("usage"))
-    counts, total = _counts(usage), dict[str, int]()
-    for side, names in _USAGE.items():
-        for name in names:
-            if name in counts:
-                total[side] = counts[name]
-            details = _counts(object_or_empty(usage.get(f"{name}_details")))
-            total = add_usage(total, {key: count for key, count in details.items() if count})
-    return total
-
-
-def _counts(fields: Mapping[str, object]) -> dict[str, int]:
-    """Return the token counts among some fields, without names and numbers that cannot be those of tokens."""
     counts: dict[str, int] = {}
-    for name, value in fields.items():
-        is_name = name.isascii() and name.isidentifier() and len(name) <= _LONGEST_NAME
-        if is_name and type(value) is int and 0 <= value <= MOST_TOKENS and len(counts) < _MOST_COUNTS:
-            counts[without_keys(name)] = value
+    for field, (name, detail) in _USAGE.items():
+        reported = {name: usage.get(field), detail: object_or_empty(usage.get(f"{field}_details")).get(detail)}
+        counts |= {key: count for key, count in reported.items() if type(count) is int and 0 < count <= MOST_TOKENS}
     return counts
 
 
@@ -213,7 +198,6 @@ _PERMANENT_CODES = _ACCOUNT_CODES | {"unsupported_parameter", "unsupported_value
 """Error codes that every request with the same settings gets."""
 _FILTER_CODES = {"content_filter", "content_policy_violation", "cyber_policy_violation"}
 _SIZE_CODES = {"context_length_exceeded", "string_above_max_length"}
-_FORM_WORDS = ("response_format", "json_schema", "json_object", "text.format", "structured output")
 _PERMANENT = {HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
 _BAD_REQUEST = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.NOT_IMPLEMENTED}
 _PASSING = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
@@ -276,11 +260,9 @@ class Refusal:
         Servers use their own words for it, so a refusal that names nothing else counts too; the weaker form is only
         remembered if it is accepted.
         """
-        if self.status not in _BAD_REQUEST or self.codes & (_SIZE_CODES | _FILTER_CODES):
+        if self.status not in _BAD_REQUEST or self.codes & (_SIZE_CODES | _FILTER_CODES | _ACCOUNT_CODES):
             return False
-        if self.error.get("param"):
-            return str(self.error["param"]).startswith(("response_format", "text"))
-        return any(word in self.text.lower() for word in _FORM_WORDS) or not self.codes & _ACCOUNT_CODES
+        return str(self.error.get("param") or "text").startswith(("response_format", "text"))
 
 
 WIRES: Mapping[TextApi, Wire] = {

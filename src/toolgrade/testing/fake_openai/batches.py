@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Literal, TypeAlias
-from urllib.parse import parse_qs
 
 from toolgrade._internal.json import JsonObject, json_text, parse_json
 from toolgrade.testing.fake_openai.http import ReceivedRequest
@@ -94,7 +93,8 @@ class Batches:
                 case "POST", "batches":
                     return self._create(request.body)
                 case "GET", "batches":
-                    return _json(self._page(request.path))
+                    states = [batch.state() for batch in reversed(self._batches.values())]
+                    return _json({"object": "list", "data": states, "has_more": False})
                 case "GET", "batches", key if key in self._batches:
                     batch = self._batches[key]
                     state = batch.state()
@@ -159,15 +159,6 @@ class Batches:
             if answers:
                 fields[key] = self._add_file("".join(f"{json_text(answer)}\n" for answer in reversed(answers)))
         return fields
-
-    def _page(self, path: str) -> JsonObject:
-        """Return a page of the list of batches, the newest first."""
-        query = parse_qs(path.partition("?")[2])
-        ids = [*reversed(self._batches)]
-        start = sum(ids.index(key) + 1 for key in query.get("after", ()))
-        page = ids[start : start + int(query.get("limit", ["20"])[0])]
-        data = [self._batches[key].state() for key in page]
-        return {"object": "list", "data": data, "has_more": start + len(page) < len(ids)}
 
 
 def _json(body: JsonObject) -> HttpFault:

@@ -34,9 +34,7 @@ def chat_body(reply: Reply, request: ReceivedRequest) -> JsonObject:
     if reply.failure is not None:  # some endpoints send an error with status 200
         return {"error": {"message": reply.failure, "type": "server_error", "param": None, "code": None}}
     message = _chat_message(reply)
-    finish = reply.finish
-    if finish is None:
-        finish = next((kind for kind in ("tool_calls", "function_call") if message.get(kind)), "stop")
+    finish = reply.finish or ("tool_calls" if "tool_calls" in message else "stop")
     prompt, answer = _tokens(reply, request, message)
     usage = {
         "prompt_tokens": prompt,
@@ -66,8 +64,8 @@ def chat_events(reply: Reply, request: ReceivedRequest) -> Iterator[JsonObject]:
         return
     (choice,) = whole["choices"]
     message = choice["message"]
-    content = None if message.get("content") is None else ""
-    yield chunk({"role": message.get("role", "assistant"), "content": content, "refusal": None})
+    content = None if message["content"] is None else ""
+    yield chunk({"role": "assistant", "content": content, "refusal": None})
     yield from map(chunk, _chat_deltas(message))
     yield chunk({}, choice["finish_reason"])
     if with_usage:
@@ -83,11 +81,8 @@ def _tokens(reply: Reply, request: ReceivedRequest, answer: object) -> tuple[int
 
 
 def _chat_message(reply: Reply) -> JsonObject:
-    if reply.message is not None:
-        return copy.deepcopy(reply.message)
     if reply.output is not None:
-        message = "the reply has `output`, which /v1/responses plays; give it a `message` for /v1/chat/completions"
-        raise ConfigurationError(message)
+        raise ConfigurationError("the reply has `output`, which only /v1/responses plays")
     fields: JsonObject = {"role": "assistant", "content": reply.text, "refusal": reply.refusal, "annotations": []}
     for name, arguments, call_id in reply.function_calls():
         call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
@@ -96,27 +91,13 @@ def _chat_message(reply: Reply) -> JsonObject:
 
 
 def _chat_deltas(message: JsonObject) -> Iterator[JsonObject]:
-    for key, value in message.items():
-        if key == "role":
-            continue
-        if key == "tool_calls":
-            for index, call in enumerate(value):
-                yield from ({"tool_calls": [{"index": index, **part}]} for part in _call_deltas(call))
-        elif isinstance(value, str):
-            yield from ({key: piece} for piece in in_pieces(value))
-        elif value:
-            yield {key: value}
-
-
-def _call_deltas(call: JsonObject) -> Iterator[JsonObject]:
-    """Yield a call whose arguments come in pieces; a call of any other shape as it is."""
-    function = call.get("function") or {}
-    if not isinstance(function.get("arguments"), str):
-        yield call
-        return
-    yield {**call, "function": {**function, "arguments": ""}}
-    for piece in in_pieces(function["arguments"]):
-        yield {"function": {"arguments": piece}}
+    for key in ("content", "refusal"):
+        yield from ({key: piece} for piece in in_pieces(message[key] or ""))
+    for index, call in enumerate(message.get("tool_calls", ())):
+        function = call["function"]
+        yield {"tool_calls": [{"index": index, **call, "function": {**function, "arguments": ""}}]}
+        for piece in in_pieces(function["arguments"]):
+            yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
 
 def responses_body(reply: Reply, request: ReceivedRequest) -> JsonObject:
@@ -200,9 +181,6 @@ def _part_events(part: JsonObject) -> Iterator[JsonObject]:
 def _output(reply: Reply) -> list[JsonObject]:
     if reply.output is not None:
         return copy.deepcopy(list(reply.output))
-    if reply.message is not None:
-        message = "the reply has a `message`, which /v1/chat/completions plays; give it `output` for /v1/responses"
-        raise ConfigurationError(message)
     content: list[JsonObject] = []
     if reply.text is not None:
         content.append({"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []})

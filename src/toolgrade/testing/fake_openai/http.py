@@ -19,7 +19,6 @@ from toolgrade.errors import InvalidDataError
 from toolgrade.testing.fake_openai.replies import HttpFault, new_id
 
 _POLL = 0.02  # seconds until the loop that accepts connections sees that it should end
-_SLOW_PIECES = 10  # pieces of a body that is sent with pauses
 
 
 @dataclass(frozen=True)
@@ -160,8 +159,7 @@ class Handler(BaseHTTPRequestHandler):
         """Send one answer, as its ending demands.
 
         - `whole`: send all of it.
-        - `closed`: send a part of the body in an answer that is valid as HTTP, and accept further requests.
-        - `cut`: announce the whole body, send a part of it (of a stream, without the mark of its end), and close the
+        - `cut`: announce the whole body, send half of it (of a stream, without the mark of its end), and close the
           connection.
         - `dropped`: send nothing, and close the connection.
         - `silent`: send nothing until the server closes.
@@ -171,16 +169,12 @@ class Handler(BaseHTTPRequestHandler):
         if fault.ending == "dropped" or closing.is_set():
             self.close_connection = True
             return
-        size = sum(map(len, pieces))
-        pieces = _sent_pieces(fault, pieces, is_stream=is_stream)
-        # An answer that is cut announces more than it sends, so that the client notices.
-        length = size if fault.ending == "cut" else sum(map(len, pieces))
-        self._send_head(fault, None if is_stream else length)
-        self.close_connection = fault.ending == "cut"
-        for number, piece in enumerate(filter(None, pieces)):  # an empty chunk would end the stream
-            if number and closing.wait(fault.pause):
-                self.close_connection = True
-                return
+        self._send_head(fault, None if is_stream else sum(map(len, pieces)))
+        if fault.ending == "cut":  # it announces more than it sends, so that the client notices
+            self.close_connection = True
+            body = b"".join(pieces)
+            pieces = [body[: len(body) // 2]]
+        for piece in filter(None, pieces):  # an empty chunk would end the stream
             self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece) if is_stream else piece)
         if is_stream and fault.ending != "cut":
             self.wfile.write(b"0\r\n\r\n")
@@ -194,17 +188,6 @@ class Handler(BaseHTTPRequestHandler):
         for name, value in {**headers, "x-request-id": new_id("req"), **fault.headers}.items():
             self.send_header(name, value)
         self.end_headers()
-
-
-def _sent_pieces(fault: HttpFault, pieces: Sequence[bytes], *, is_stream: bool) -> Sequence[bytes]:
-    """Return the pieces that are sent: of an answer that ends early a part, and of a slow body tenths."""
-    body = b"".join(pieces)
-    if fault.ending != "whole":
-        return [body[: int(len(body) * fault.share)]]
-    if fault.pause and not is_stream:
-        size = -(-len(body) // _SLOW_PIECES)  # rounded up
-        return [body[start : start + size] for start in range(0, len(body), size)]
-    return pieces
 
 
 def _read_form(content: bytes, content_type: str) -> JsonObject:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -20,14 +20,13 @@ if TYPE_CHECKING:
 
 _CHAT = "/v1/chat/completions"
 _FORMS = {_CHAT: (chat_body, chat_events), "/v1/responses": (responses_body, responses_events)}
-_MODELS = "/v1/models"
 
 Answer: TypeAlias = Callable[[ReceivedRequest], ReplyLike]
 """Returns the answer to a request."""
 
 
 class FakeOpenAI:
-    """An HTTP server on this machine that plays OpenAI's API: chats, responses, models, files, batches.
+    """An HTTP server on this machine that plays OpenAI's API: chats, responses, files, batches.
 
     A script is played on either API, whole or as a stream, as the request asks. The server listens on a free port of
     127.0.0.1 inside its context; leaving it also ends requests that still wait. Use one per test: its scripts are
@@ -55,7 +54,6 @@ class FakeOpenAI:
     def __init__(
         self,
         *steps: ReplyLike,
-        models: Mapping[str, Sequence[ReplyLike]] | None = None,
         answer: Answer | None = None,
         batches: Sequence[BatchPlan] = (),
     ) -> None:
@@ -64,24 +62,17 @@ class FakeOpenAI:
         Args:
             steps: The answers, one for each request: text, calls, a `Step`, a `Reply`, an `HttpFault`, or an exception,
                 which becomes status 500.
-            models: Separate scripts for requests to these models, so that simultaneous conversations do not take each
-                other's steps.
-            answer: Returns the answer to each request to another model, in place of `steps`; called in several
-                threads.
+            answer: Returns the answer to each request, in place of `steps`; called in several threads.
             batches: Plans for batches in the order of their creation; later ones are completed. Lines are answered
                 like requests.
 
         Raises:
-            ConfigurationError: Both `steps` and `answer`, or a script that is text.
+            ConfigurationError: Both `steps` and `answer`.
         """
         if steps and answer is not None:
             raise ConfigurationError("give either steps or `answer`: both would answer the same requests")
-        for name, script in (models or {}).items():
-            if isinstance(script, str):
-                raise ConfigurationError(f"the script of model {name!r} is text; write [{script!r}] for one answer")
         self._answer = answer
         self._script = Script(map(HttpFault.of, steps)) if answer is None else None
-        self._scripts = {name: Script(map(HttpFault.of, script)) for name, script in (models or {}).items()}
         self._lock = threading.Lock()
         self._requests: list[ReceivedRequest] = []
         self._lines: list[ReceivedRequest] = []
@@ -149,20 +140,12 @@ class FakeOpenAI:
         """Stop listening."""
         self.close()
 
-    async def __aenter__(self) -> Self:
-        """Start to listen."""
-        return self.start()
-
-    async def __aexit__(self, *_: object) -> None:
-        """Stop listening."""
-        self.close()
-
     def _respond(self, request: ReceivedRequest) -> Transmission:
         path = request.path.partition("?")[0]
         if request.method == "POST" and path in _FORMS:
             return self._play(request, self._requests)
         self._requests.append(request)
-        fault = self._batches.respond(request, path) or self._models(request.method, path)
+        fault = self._batches.respond(request, path)
         if fault is None:
             message = f"there is no {request.method} {path} here"
             fault = HttpFault.status(404, message)
@@ -175,8 +158,7 @@ class FakeOpenAI:
             # A step is taken under the lock that keeps the requests in order, so that both have the same order.
             with self._lock:
                 log.append(request)
-                script = self._scripts.get(request.model, self._script)
-                fault = script.take() if script is not None else None
+                fault = self._script.take() if self._script is not None else None
             if fault is None and self._answer is not None:  # not under the lock, because it may be slow
                 fault = HttpFault.of(self._answer(request))
             return _transmission(fault or HttpFault(), request)
@@ -194,13 +176,6 @@ class FakeOpenAI:
         broken = HttpFault.status(500, "the line could not be executed")
         return {"status_code": broken.code, "body": parse_json(broken.text)}
 
-    def _models(self, method: str, path: str) -> HttpFault | None:
-        names = [*self._scripts, "any"]
-        models = {name: {"id": name, "object": "model", "created": 0, "owned_by": "toolgrade"} for name in names}
-        pages: JsonObject = {f"{_MODELS}/{name}": model for name, model in models.items()}
-        pages[_MODELS] = {"object": "list", "data": [*models.values()]}
-        return HttpFault(text=json_text(pages[path])) if method == "GET" and path in pages else None
-
 
 def _transmission(fault: HttpFault, request: ReceivedRequest) -> Transmission:
     """Return an answer in the form that was requested.
@@ -215,13 +190,11 @@ def _transmission(fault: HttpFault, request: ReceivedRequest) -> Transmission:
         return Transmission(fault, [json_text(reply.body).encode()])
     if path not in _FORMS:
         raise ConfigurationError(f"a reply to {path} must be Reply(body=...)")
-    if reply.events is not None and not request.streams:
-        raise ConfigurationError("the reply has `events`, but no stream was requested; give it a `body`")
     to_body, to_events = _FORMS[path]
     if not request.streams:
         return Transmission(fault, [json_text(to_body(reply, request)).encode()])
     pieces: list[bytes] = []
-    for event in to_events(reply, request) if reply.events is None else reply.events:
+    for event in to_events(reply, request):
         name = "" if path == _CHAT else f"event: {event.get('type', 'message')}\n"
         pieces.append(f"{name}data: {json_text(event)}\n\n".encode())
     if path == _CHAT and reply.failure is None:

@@ -37,6 +37,7 @@ for data in good.metrics_data:
     assert data.success is True
     assert data.error is None
     assert isinstance(data.reason, str)
+    assert {"name", "score", "threshold", "success", "reason", "error"} <= set(data.model_dump())
 assert sorted(d.threshold for d in good.metrics_data) == [0.5, 0.7]
 assert [d.score for d in bad.metrics_data] == [0.0, 0.0]
 assert all(not d.success for d in bad.metrics_data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -388,4 +388,4 @@ def _failures(result: EvaluationResult) -> Iterator[str]:
             yield f"{case.label}: no metric applies to it"
 
 
-__getattr__: Callable[[str], Any] = _absent.getter(__name__, "compare")
+__getattr__: _absent.Getter = _absent.getter(__name__, "compare")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from toolgrade.compat.deepeval import _absent
@@ -56,11 +55,4 @@ class DeepEvalBaseLLM:
         return self.name or type(self).__name__
 
 
-__getattr__: Callable[[str], Any] = _absent.getter(
-    __name__,
-    "AmazonBedrockModel AnthropicModel AssemblyAISTTModel AzureOpenAIEmbeddingModel AzureOpenAIModel CartesiaSTTModel "
-    "CartesiaTTSModel DeepEvalBaseEmbeddingModel DeepEvalBaseModel DeepEvalBaseSTT DeepEvalBaseSystemOneModel "
-    "DeepEvalBaseTTS DeepSeekModel DeepgramSTTModel DeepgramTTSModel ElevenLabsSTTModel ElevenLabsTTSModel GPTModel "
-    "GeminiModel GrokModel KimiModel LiteLLMModel LocalEmbeddingModel LocalModel OllamaEmbeddingModel OllamaModel "
-    "OpenAIEmbeddingModel OpenAIModel OpenAISTTModel OpenAITTSModel OpenRouterModel PortkeyModel TypeSafeModel",
-)
+__getattr__: _absent.Getter = _absent.getter(__name__)
