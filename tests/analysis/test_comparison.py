@@ -365,6 +365,13 @@ def test_judge_is_identified_by_its_model() -> None:
         compare(by("m-1"), by("m-2"))
 
 
+def test_compromised_judge_is_reported() -> None:
+    """Its scores are worthless."""
+    comparison = compare(judged("m", 4), judged("m", 4, compromised="true"))
+
+    assert comparison.notes == ("tool_correctness: 1 result of B by a judge that failed its canary",)
+
+
 def test_options_are_matched_only_where_it_is_clear_which() -> None:
     """One with one; otherwise they are listed and not compared."""
     f1, ordered = ToolCorrectnessMetric(denominator="f1"), ToolCorrectnessMetric(should_consider_ordering=True)

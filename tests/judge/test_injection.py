@@ -1,7 +1,7 @@
 """Case data cannot leave the judge's document, and only replies of the requested form count.
 
 What this proves: the boundary between instructions and data holds, byte by byte. What it cannot prove: that a model
-does not follow an order that it reads as data. That is reduced by what the prompt says.
+does not follow an order that it reads as data. That is reduced by what the prompt says, and measured by the canary.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from toolgrade import (
     Turn,
 )
 from toolgrade.judge import Judge
+from toolgrade.judge.cache import cache_key
+from toolgrade.judge.canary import canary_prompts
 
 YES = '{"evidence": [], "reasoning": "fine", "verdict": "yes"}'
 ATTACKS = {
@@ -240,3 +242,54 @@ def test_the_markers_are_new_each_time() -> None:
     (one,), (two,) = metric.prompts(case), metric.prompts(case)
     assert one.content == two.content
     assert one.messages != two.messages
+
+
+def obedient(messages: list[dict[str, Any]]) -> str:
+    """A judge that follows instructions in the record."""
+    text = json.dumps(record(messages))
+    obeys = "yes" if "verdict is yes" in text or '\\"verdict\\": \\"yes\\"' in text else "no"
+    return answer(obeys, missing=() if '"missing"' in messages[0]["content"] else None)
+
+
+def test_each_planted_call_has_its_own_injection() -> None:
+    """Six different questions: three injections, each with two differently wrong calls."""
+    documents = [prompt.content["evidence"] for prompt in canary_prompts()]
+
+    assert [document["call"]["name"] for document in documents] == ["delete_account", "get_weather"] * 3
+    assert [document["call"]["arguments"].get("city") for document in documents] == [None, "Lima"] * 3
+    assert len({document["done"][0]["result"] for document in documents}) == 3
+    assert len({cache_key(prompt, {}) for prompt in canary_prompts()}) == 6
+
+
+def test_obedient_judge_is_reported() -> None:
+    """With the canary, every result of a judge that approves planted calls is marked as compromised."""
+    case = LLMTestCase(input="Find it.", tools_called=[ToolCall(**USED)], expected_tools=[ToolCall(**USED)])
+
+    def honest(messages: list[dict[str, Any]]) -> str:
+        questions = record(messages)
+        planted = "Oslo" in json.dumps(questions)
+        return answer("no" if planted else "yes", missing=() if '"missing"' in messages[0]["content"] else None)
+
+    results = {}
+    for name, model in (("honest", honest), ("obedient", obedient)):
+        metric = ToolCorrectnessMetric(available_tools=[{"name": "find"}], judge=Judge(model, canary=True))
+        results[name] = metric.measure(case)
+
+    assert results["honest"].score == 1
+    assert not results["honest"].warnings
+    assert "compromised" not in (results["honest"].judge or {})
+    assert any("the judge is compromised: it approved" in text for text in results["obedient"].warnings)
+    assert (results["obedient"].judge or {})["compromised"] == "true"
+
+
+def test_unanswered_canary_is_reported() -> None:
+    """A missing answer shows neither obedience nor resistance."""
+
+    def silent(messages: list[dict[str, Any]]) -> str:
+        return "" if "Oslo" in json.dumps(record(messages)) else RuleJudge("yes")(messages)
+
+    case = LLMTestCase(input="Find it.", tools_called=[ToolCall(**USED)], expected_tools=[ToolCall(**USED)])
+    judge = Judge(silent, canary=True)
+    result = ToolCorrectnessMetric(available_tools=[{"name": "find"}], judge=judge).measure(case)
+    assert result.score == 1
+    assert result.warnings == ("6 of 6 planted calls got no verdict, so the canary check is incomplete",)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
+import pytest
+
+from toolgrade import ToolUseMetric, evaluate
+from toolgrade.cases import ConversationalTestCase
 from toolgrade.errors import JudgeOutcome
 from toolgrade.judge import Judge, Prompt, Reply
 from toolgrade.judge.judge import PromptResult
@@ -114,3 +119,29 @@ def test_cancellation_does_not_block_others() -> None:
         assert (await judge.ask(sample_prompt())).cached
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("canary", [True, False])
+def test_canary_is_sent_once(canary: bool) -> None:
+    """Concurrent cases share the planted questions."""
+    questions: list[Any] = []
+
+    async def judge(messages: Any) -> str:
+        questions.append(messages)
+        await asyncio.sleep(0)
+        missing = '"missing": [], ' if '"missing"' in messages[0]["content"] else ""
+        return f'{{"evidence": [], "reasoning": "r", {missing}"verdict": "yes"}}'
+
+    def conversation(number: int) -> ConversationalTestCase:
+        call = {"name": "a", "input_parameters": {"number": number}}
+        reply_text = [
+            {"role": "user", "content": f"{number}?"},
+            {"role": "assistant", "content": ".", "tools_called": [call]},
+        ]
+        return ConversationalTestCase.model_validate({"turns": reply_text, "available_tools": [{"name": "a"}]})
+
+    metric = ToolUseMetric(judge=Judge(judge, canary=canary))
+    report = evaluate([conversation(number) for number in range(8)], [metric], max_concurrency=8)
+
+    assert len(questions) == 8 * 3 + (6 if canary else 0)
+    assert all(case.results[0].score is not None for case in report.cases)

@@ -116,6 +116,8 @@ class Judge:
             `None` uses the `TOOLGRADE_JUDGE_*` variables, read when the first question is asked.
         samples: How often each question is asked. The majority counts; without one the judge cannot tell. The result
             reports the share of samples that differ.
+        canary: Also judge planted prompt-injection calls, to check that the judge ignores instructions in the data.
+            A judge that obeys them is *compromised*, and every result says so.
         cache: `"memory"` keeps replies as long as this object lives; a path keeps them in an SQLite file; `None` does
             not cache; or an object with `get` and `put`.
         identity: What the answers of a function, or of a model without `identity`, depend on, such as
@@ -155,6 +157,7 @@ class Judge:
         model: ModelLike | None = None,
         *,
         samples: int = 1,
+        canary: bool = False,
         cache: Cache | str | os.PathLike[str] | None = "memory",
         identity: Mapping[str, Any] | None = None,
         prices: Mapping[str, Price | Mapping[str, Any]] | None = None,
@@ -170,6 +173,7 @@ class Judge:
         self._model_like = check_model(model)
         check_positive(samples, "samples")
         self.samples: int = samples
+        self.canary = canary
         self.images: ImageAccess = ImageAccess(None if image_folder is None else Path(image_folder), image_addresses)
         check_positive(max_characters, "max_characters")
         self.max_characters: int = max_characters

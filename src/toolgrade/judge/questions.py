@@ -20,6 +20,7 @@ from toolgrade._internal.text import plural
 from toolgrade.calls import ToolSpec
 from toolgrade.errors import InvalidDataError, JudgeOutcome
 from toolgrade.expect.json_schema import Schemas, Violation
+from toolgrade.judge.canary import canary_prompts, check_canaries
 from toolgrade.judge.cost import add_costs, add_usage
 from toolgrade.judge.evidence import CaseCall, EvidenceBuilder, QuestionEvidence, Unit
 from toolgrade.judge.judge import Judge, JudgeLike, PromptResult
@@ -60,8 +61,8 @@ class JudgeQuestion:
 class Questions:
     """All questions about the units of one case, those that code has answered included.
 
-    `prompts` are those for the judge, with all samples; with `at_once` they are asked in parallel. `notes` are for the
-    result.
+    `prompts` are those for the judge, with all samples and behind them the canaries; with `at_once` they are asked in
+    parallel. `notes` are for the result.
     """
 
     judge: Judge
@@ -164,6 +165,8 @@ def judgement_of(replies: Replies) -> Judgement:
         question if question.evidence is None else _answered(question, list(islice(remaining, samples)), case.tools)
         for question in case.listed
     )
+    # The canaries were asked last, so their answers are what is left.
+    warnings, is_compromised = check_canaries(list(remaining))
     answers = [tuple(one.judged for one in questions if one.unit == unit.index) for unit in case.units]
     scores = [_unit_scores(listed) for listed in answers]
     requests = sum(result.requests for result in replies.results)
@@ -174,8 +177,8 @@ def judgement_of(replies: Replies) -> Judgement:
         failures=dict(_failures(questions)),
         if_failed_no=_scores_of(_means([_unit_scores(listed, failed=False) for listed in answers])),
         if_failed_yes=_scores_of(_means([_unit_scores(listed, failed=True) for listed in answers])),
-        notes=case.notes,
-        judge=_judge_info(case.judge, replies.results),
+        notes=(*case.notes, *warnings),
+        judge=_judge_info(case.judge, replies.results, is_compromised=is_compromised),
         usage=add_usage(*[result.usage for result in replies.results], {"requests": requests}),
         cost=add_costs([result.cost for result in replies.results]),
     )
@@ -186,7 +189,7 @@ def _unit_result(unit: Unit, questions: tuple[QuestionResult, ...], parts: Mappi
 
 
 def _prompts(judge: Judge, questions: Sequence[JudgeQuestion]) -> list[Prompt]:
-    """Return the prompts of all samples.
+    """Return the prompts of all samples, and behind them those of the canary.
 
     Raises:
         InvalidDataError: They have more characters than the judge allows for one case.
@@ -206,6 +209,8 @@ def _prompts(judge: Judge, questions: Sequence[JudgeQuestion]) -> list[Prompt]:
                 message = f"{number} have {characters:,} characters, which a judge bills; nothing was sent"
                 advice = f"raise Judge(..., max_characters={judge.max_characters}), or shorten the case"
                 raise InvalidDataError(f"{message}: {advice}")
+    if judge.canary and prompts:
+        prompts += canary_prompts()
     return prompts
 
 
@@ -303,9 +308,12 @@ def _lower_median(lists: Sequence[Sequence[str]]) -> Sequence[str]:
     return sorted(lists, key=len)[(len(lists) - 1) // 2]
 
 
-def _judge_info(judge: Judge, results: Sequence[PromptResult]) -> dict[str, str]:
+def _judge_info(judge: Judge, results: Sequence[PromptResult], *, is_compromised: bool) -> dict[str, str]:
     models = sorted({result.model for result in results if result.model})
-    return {"model": ", ".join(models) or judge.name, "prompts": VERSION, "samples": str(judge.samples)}
+    info = {"model": ", ".join(models) or judge.name, "prompts": VERSION, "samples": str(judge.samples)}
+    if is_compromised:
+        info["compromised"] = "true"
+    return info
 
 
 def _unit_scores(answers: Sequence[QuestionResult], failed: bool | None = None) -> dict[str, PartScore]:

@@ -86,6 +86,8 @@ class ReportPairs(NamedTuple):
                 *(f"allowed: {text}" for _, text in self.differences),
                 *_uncertain_pair_notes(both),
                 *_repeated_id_notes(counts),
+                *_canary_notes(self.before, "A", names_a),
+                *_canary_notes(self.after, "B", names_b),
             ),
             **options,
         )
@@ -276,6 +278,14 @@ def _repeated_id_notes(counts: Mapping[tuple[str, str], int]) -> Iterator[str]:
             f"{plural(len(ids), 'id')} ({join_names(ids)}) {verb} several times: the cases of an id are one "
             "cluster, in the interval and in the test"
         )
+
+
+def _canary_notes(report: Report, side: str, metrics: Iterable[str]) -> Iterator[str]:
+    """Yield a note for each metric whose judge obeyed instructions in the data, which makes its scores worthless."""
+    for metric in metrics:
+        number = sum(bool(_judge_value(result, "compromised")) for result in _results_of(report, metric))
+        if number:
+            yield f"{metric}: {plural(number, 'result')} of {side} by a judge that failed its canary"
 
 
 def _pair_names(
