@@ -16,7 +16,6 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from toolgrade._internal.json import json_text, replace_nonfinite, to_json_value
-from toolgrade._internal.lazy_imports import import_extra
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.options import require_one_of
 from toolgrade._internal.text import number_text, plural, printable, shorten
@@ -143,11 +142,6 @@ class CaseResult:
     def cluster(self) -> int:
         """Key shared by results that are not independent of each other: the golden, or the case itself."""
         return self.index if self.golden is None else self.golden
-
-    def _repr_html_(self) -> str:
-        """Return the case as the page shows it, for a notebook: what was said and called beside what was expected."""
-        fragment: str = _module("html.page").case_fragment(self)
-        return fragment
 
     @property
     def own_results(self) -> tuple[MetricResult, ...]:
@@ -743,7 +737,7 @@ class Report:
         return json_text(self.to_dict(redactor), indent=indent)
 
     def to_rows(self, redactor: Redactor = DEFAULT) -> list[dict[str, Any]]:
-        """Return one object per result, for tables: its case, metric, outcome and reason, redacted.
+        """Return one object per result, such as for a data frame: its case, metric, outcome and reason, redacted.
 
         The keys are `case`, `agent`, `trial`, `metric`, `status`, `score`, `passed`, `threshold`, `reason`, `error` and
         `tags`; what a result does not have is `None`.
@@ -768,22 +762,6 @@ class Report:
             for case, result in self.results()
         ]
 
-    def to_pandas(self) -> Any:  # noqa: ANN401 - pandas is not a dependency
-        """Return `to_rows()` as a `pandas.DataFrame`.
-
-        Raises:
-            MissingPackageError: pandas is not installed.
-        """
-        return import_extra("pandas", "pandas", "to_pandas").DataFrame(self.to_rows())
-
-    def to_polars(self) -> Any:  # noqa: ANN401 - polars is not a dependency
-        """Return `to_rows()` as a `polars.DataFrame`.
-
-        Raises:
-            MissingPackageError: polars is not installed.
-        """
-        return import_extra("polars", "polars", "to_polars").DataFrame(self.to_rows(), infer_schema_length=None)
-
     def print(self, title: str | None = None) -> None:
         """Print the report to the terminal; see `toolgrade.report.terminal.print_report` for more options."""
         _module("terminal").print_report(self, title=title)
@@ -798,15 +776,9 @@ class Report:
         if len(agents) <= 1:
             return "\n".join([*sentences, *map(str, self.summaries)])
         lines = [f"{name}: {summary}" for name in agents for summary in redacted.of_agent(name).summaries]
-        comparisons: tuple[Comparison, ...] = _module("pairing").compare_agents(self, resamples=0)
-        for name, comparison in zip(agents[1:], comparisons, strict=True):
-            lines += [f"{name} against {agents[0]}: {metric}" for metric in comparison.metrics]
-        return "\n".join([*sentences, *lines])
-
-    def _repr_html_(self) -> str:
-        """Return what happened, the totals and the worst cases for a notebook; each case has a view of its own."""
-        fragment: str = _module("html.page").report_fragment(self)
-        return fragment
+        return "\n".join(
+            [*sentences, *lines, *map(_module("redaction").redact, _module("pairing").agent_changes(self))]
+        )
 
 
 def _trial(golden: Hashable, rows: Sequence[CaseResult]) -> Trial:

@@ -22,8 +22,6 @@ from rich.text import Text
 from toolgrade.report.text.phrases import Word
 from toolgrade.stats import Interval
 
-NARROW = 60
-"""Columns below which a table has no room for its cells, so that these are printed below each other."""
 FIRST_COLUMN = 24
 """Columns of the name of a case in a table that has other texts."""
 WORD_STYLES: dict[Word, str] = {
@@ -33,15 +31,14 @@ WORD_STYLES: dict[Word, str] = {
     "skipped": "dim",
     "passed": "green",
 }
-_WIDTH = 80
-_WIDEST = 120
+_NARROWEST, _WIDEST = 80, 120
 
 
 def make_console(file: TextIO | None = None) -> Console:
-    """Return a console for a stream: as wide as the terminal up to 120 columns, 80 in a pipe."""
+    """Return a console for a stream: as wide as the terminal, but from 80 to 120 columns; 80 in a pipe."""
     stream = file or sys.stdout
     probe = Console(file=stream)
-    width = min(probe.width, _WIDEST) if probe.is_terminal else _WIDTH
+    width = min(max(probe.width, _NARROWEST), _WIDEST) if probe.is_terminal else _NARROWEST
     return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
 
 
@@ -66,11 +63,6 @@ class Screen:
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or make_console()
-
-    @property
-    def width(self) -> int:
-        """Columns of the console."""
-        return self._console.width
 
     def blank(self) -> None:
         """Print an empty line."""
@@ -136,7 +128,7 @@ def make_table(*numbers: str, first: str = "", last: str = "", **options: Any) -
         room: dict[str, Any] = {"max_width": FIRST_COLUMN} if last else {"ratio": 1}
         table.add_column(first, overflow="fold", **room)
     for name in numbers:
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right", overflow="fold")
     if last:
         table.add_column(last, overflow="fold", ratio=1)
     return table

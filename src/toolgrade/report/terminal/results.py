@@ -16,10 +16,9 @@ from toolgrade.redact import DEFAULT
 from toolgrade.report.overview import overview
 from toolgrade.report.redaction import redact, redact_entry
 from toolgrade.report.report import CaseResult, MetricSummary, Report, TrialSummary
-from toolgrade.report.terminal.console import FIRST_COLUMN, NARROW, WORD_STYLES, Name, Screen, alarm, make_table
-from toolgrade.report.terminal.tables import print_agents, print_comparison, print_slices, print_tools, print_trend
+from toolgrade.report.terminal.console import FIRST_COLUMN, WORD_STYLES, Name, Screen, alarm, make_table
+from toolgrade.report.terminal.tables import print_comparison, print_slices, print_tools, print_trend
 from toolgrade.report.text import phrases
-from toolgrade.report.text.agent_table import agent_table
 from toolgrade.report.text.breakdown import warning_kinds
 from toolgrade.report.text.first_problem import case_problem, entry_problem
 from toolgrade.report.text.headline import facts_line, title_of
@@ -77,8 +76,7 @@ def print_report(
 ) -> None:
     """Print a report: what happened in a few sentences; one line per case, worst first; the worst ones side by side.
 
-    Then follow the findings by tool, the totals, pass rates of slices, and what changed. With several agents,
-    the totals stand side by side, and below them which agent passed which golden.
+    Then follow the findings by tool, the totals, pass rates of slices and agents, and what changed.
 
     Secrets are redacted with the default rules.
 
@@ -129,9 +127,10 @@ def print_report(
         _print_details(screen, entries if full else _worst_per_case(entries)[:details], full=full)
         print_tools(screen, report)
         screen.blank()
-    _print_summary(screen, report, quiet=quiet, limit=0 if full else limit)
+    _print_summary(screen, report)
     for field, parts in view.slices:
         print_slices(screen, field, parts)
+    screen.lines(view.agents)
     print_trend(screen, view.trend)
     if view.comparison is not None:
         screen.blank()
@@ -204,9 +203,8 @@ def _print_lists(screen: Screen, metrics: Sequence[str], entries: Sequence[Entry
 
 
 def _print_cases(screen: Screen, entries: Sequence[Entry], limit: int) -> None:
-    """Print a line for each result of one metric; in a narrow console, lines below each other."""
+    """Print a line for each result of one metric."""
     table = make_table("score", "", first="case", last="first problem")
-    is_narrow = screen.width < NARROW
     listed = entries[: limit or None]
     reason = _common_reason(entries)
     if reason:
@@ -216,13 +214,8 @@ def _print_cases(screen: Screen, entries: Sequence[Entry], limit: int) -> None:
     for entry in map(redact_entry, listed):
         case, result = entry
         label, score, problem = one_line(case.label, _LABEL), number_or_dash(result.score), entry_problem(case, result)
-        if is_narrow:
-            screen.print(Text.assemble(_word(entry), f" {score} ", label), indent=1)
-            screen.line(problem, indent=3)
-        else:
-            table.add_row(Name(label), score, _word(entry), Text(problem))
-    if not is_narrow:
-        screen.print(table)
+        table.add_row(Name(label), score, _word(entry), Text(problem))
+    screen.print(table)
     screen.more(len(entries) - len(listed), "(--limit 0 lists all)")
 
 
@@ -310,8 +303,8 @@ def _call_table(lines: Sequence[CallRow]) -> Table:
     return table
 
 
-def _print_summary(screen: Screen, report: Report, *, quiet: bool, limit: int) -> None:
-    """Print the totals over all results or by agent, why cases could not be measured, trials, and warnings."""
+def _print_summary(screen: Screen, report: Report) -> None:
+    """Print the totals over all results, why cases could not be measured, trials, and warnings."""
     summaries = report.summaries
     verdict = report.verdict
     screen.line(f"{'PASSED' if verdict.passed else 'FAILED'}: {verdict.counts_text}", _STYLES[verdict.passed], indent=1)
@@ -319,16 +312,12 @@ def _print_summary(screen: Screen, report: Report, *, quiet: bool, limit: int) -
         screen.line(phrases.INTERRUPTED, "bold red", indent=1)
     if report.totals:
         screen.line(phrases.TOTALS_ONLY, indent=1)
-    agents = agent_table(report)
-    if agents is None:
-        _print_totals(screen, summaries)
-    else:
-        print_agents(screen, agents, quiet=quiet, limit=limit)
+    _print_totals(screen, summaries)
     for one in summaries:
         if one.error is not None:
             screen.line(f"{plural(one.errored, 'error')} of {printable(one.metric)}{one.why}", indent=1)
     screen.lines(phrases.hints(report), "yellow")
-    _print_estimates(screen, summaries, judging_only=agents is not None)
+    _print_estimates(screen, summaries)
     screen.lines(filter(None, [phrases.users_text(report)]))
     _print_trials(screen, report.trial_summaries)
     screen.lines(map(redact, phrases.agreement_lines(report)))
@@ -336,26 +325,18 @@ def _print_summary(screen: Screen, report: Report, *, quiet: bool, limit: int) -
 
 
 def _print_totals(screen: Screen, summaries: Sequence[MetricSummary]) -> None:
-    """Print the mean and the counts of each metric; in a narrow console, below its name."""
+    """Print the mean and the counts of each metric."""
     table = make_table("mean", "passed", "failed", "skipped", "errors", first="metric")
-    is_narrow = screen.width < NARROW
     for one in summaries:
         title = f"{printable(one.metric)} (threshold={one.threshold:g})"
         mean, failed, errored = number_or_dash(one.mean), alarm(one.failed), alarm(one.errored)
-        if is_narrow:
-            screen.line(title, "bold", indent=1)
-            words = (f"mean {mean}, {one.passed:,} passed, ", (f"{failed} failed", failed.style))
-            errors = (plural(one.errored, "error"), errored.style)
-            screen.print(Text.assemble(*words, f", {one.skipped:,} skipped, ", errors), indent=2)
-        else:
-            table.add_row(Name(title), mean, f"{one.passed:,}", failed, f"{one.skipped:,}", errored)
-    if not is_narrow:
-        screen.print(table)
+        table.add_row(Name(title), mean, f"{one.passed:,}", failed, f"{one.skipped:,}", errored)
+    screen.print(table)
 
 
-def _print_estimates(screen: Screen, summaries: Sequence[MetricSummary], *, judging_only: bool) -> None:
+def _print_estimates(screen: Screen, summaries: Sequence[MetricSummary]) -> None:
     """Print intervals and the cost of judging, for the metrics that have them."""
-    estimates = ["" if judging_only else phrases.estimates_text(summary) for summary in summaries]
+    estimates = list(map(phrases.estimates_text, summaries))
     judging = list(map(phrases.judging_text, summaries))
     if any((*estimates, *judging)):
         screen.blank()
