@@ -279,12 +279,12 @@ def file_name(text: str) -> str:
     return f"{safe}-{hashlib.sha256(text.encode('utf-8', 'backslashreplace')).hexdigest()[:8]}"
 
 
-def difference_text(report: Report, *, width: int = 80, colour: bool = False) -> str:
+def difference_text(report: Report) -> str:
     """Return expected and called side by side, for each result of a report that did not pass."""
     from toolgrade.report.terminal.results import result_text  # noqa: PLC0415 - loaded only if something differs
 
     return "\n\n".join(
-        result_text(result, case.case, case.label, width=width, colour=colour)
+        result_text(result, case.case, case.label)
         for case, result in redact(report).results()
         if is_bad((case, result))
     )

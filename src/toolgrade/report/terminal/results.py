@@ -151,19 +151,11 @@ def print_result(result: MetricResult, case: AnyCase, console: Console | None = 
     _print_result(Screen(console), result, case, entry.case.id or entry.case.name or "case")
 
 
-def result_text(result: MetricResult, case: AnyCase, label: str, *, width: int = 80, colour: bool = False) -> str:
-    """Return a redacted result as `print_result` prints it, by default at 80 columns and without colours."""
+def result_text(result: MetricResult, case: AnyCase, label: str) -> str:
+    """Return a redacted result as `print_result` prints it, at 80 columns and without colours."""
     file = StringIO()
-    console = Console(
-        file=file,
-        width=width,
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        no_color=not colour,
-        legacy_windows=False,
-        markup=False,
-        highlight=False,
-        emoji=False,
+    console = Console(  # without colours, also where FORCE_COLOR is set
+        file=file, width=80, force_terminal=False, color_system=None, markup=False, highlight=False, emoji=False
     )
     _print_result(Screen(console), result, case, label)
     return file.getvalue().rstrip("\n")
