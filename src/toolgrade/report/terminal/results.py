@@ -372,7 +372,7 @@ def _print_warnings(screen: Screen, report: Report) -> None:
     screen.line(heading, indent=1)
     for kind in kinds[:_WARNINGS]:
         label = one_line(redact(kind.cases[0].label), FIRST_COLUMN)
-        others = "more" if len(kind.texts) == 1 else "similar"
+        others = "more" if kind.texts == 1 else "similar"
         more = f" and {len(kind.cases) - 1:,} {others}" if len(kind.cases) > 1 else ""
-        screen.line(f"- {one_line(redact(next(iter(kind.texts))))} ({label}{more})", indent=2)
+        screen.line(f"- {one_line(redact(kind.text))} ({label}{more})", indent=2)
     screen.more(len(kinds) - _WARNINGS, "kinds (the HTML and JSON reports have all)", indent=2)
