@@ -78,7 +78,7 @@ def test_table_without_clusters(tmp_path: Path) -> None:
 
 def test_the_command_is_the_function() -> None:
     """All options of the command line reach the library, those of the metrics among them."""
-    options = "--label=metadata.reward --threshold-label=0.5 --cluster=metadata.task --resamples=70 --seed=4"
+    options = "--label=metadata.reward --threshold-label=0.5 --cluster=metadata.task"
     metrics = "--metric=tool-correctness --params=input --denominator=f1 --threshold=0.6 --strict"
     done = run(lines(*CASES), *options.split(), *metrics.split(), "--json=-")
     metric = ToolCorrectnessMetric(
@@ -90,8 +90,6 @@ def test_the_command_is_the_function() -> None:
         label="metadata.reward",
         positive_from=0.5,
         cluster="metadata.task",
-        resamples=70,
-        seed=4,
     )
 
     assert done.exit_code == 0
@@ -111,7 +109,6 @@ def test_the_command_is_the_function() -> None:
         (lines(*CASES), ["--label", "metadata.reward", "--threshold-label", "nan"], 2, "nan is not a finite number"),
         (lines(*CASES), ["--label", "metadata.reward", "--threshold-label", "1e999"], 2, "inf is not a finite number"),
         (lines(*CASES), ["--label", "metadata.reward", "--threshold-label", "1e300"], 1, ""),
-        (lines(*CASES), ["--label", "metadata.reward", "--resamples", "0"], 2, "0 is not in the range x>=1"),
         (lines(*CASES), ["--label", "metadata.reward", "--ordered", "--exact"], 2, "cannot be combined"),
         (b"{\n[", ["--label", "metadata.reward"], 2, "error: <stdin>: $: not JSON"),
     ],

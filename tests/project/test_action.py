@@ -158,7 +158,7 @@ def test_runs_that_pass(runner: Runner) -> None:
 def test_failures_are_annotated_at_their_goldens(runner: Runner) -> None:
     """With file and line, of JSON Lines and of an array; the step fails after everything is written."""
     runner.write("runs.jsonl", RUNS[0], {"id": "look", "tools_called": []})
-    outcome = runner.use(files="runs.jsonl", goldens="goldens.jsonl", options="--threshold=1\n--details=1")
+    outcome = runner.use(files="runs.jsonl", goldens="goldens.jsonl", options="--threshold=1\n--limit=5")
 
     assert not outcome.passed
     assert outcome.commands == [

@@ -142,22 +142,6 @@ def test_quiet_is_quiet(tmp_path: Path) -> None:
     assert "= toolgrade =" not in unused.out
 
 
-@pytest.mark.parametrize("processes", [(), ("-p", "xdist", "-n", "2")], ids=["one", "two"])
-def test_the_difference_fits_the_terminal(tmp_path: Path, processes: tuple[str, ...]) -> None:
-    """It is as wide as the terminal and in its colours, also if another process runs the test; a file has none."""
-    if processes and not find_spec("xdist"):
-        pytest.skip("pytest-xdist is not installed")
-    write(tmp_path, MIXED)
-    options = ("--show-capture=no", "-k", "fixture", *processes)
-    wide = run(tmp_path, *options, "--color=yes", "--junitxml=j.xml", COLUMNS="150").out
-    coloured = run(tmp_path, *options, "--color=yes", COLUMNS="150").out
-
-    (line,) = [line for line in wide.split("\n") if "(not called)" in line]
-    assert line == " -  2 refund                                                                    (not called)"
-    assert "\x1b[31m(not called)\x1b[0m" in coloured
-    assert line in (tmp_path / "j.xml").read_text(encoding="utf-8")
-
-
 def test_the_short_summary_has_the_finding(tmp_path: Path) -> None:
     """In place of the name of the error; other errors stay as they are."""
     write(
@@ -923,47 +907,6 @@ def test_a_wrong_marker_of_goldens_is_an_error(tmp_path: Path, text: str, messag
     assert done.code != 0
     assert message in done.out + done.err
     assert "test_x" in done.out + done.err
-
-
-SETTINGS = "[tool.toolgrade.pytest]\nreport = 'out/report.json'\n"
-
-
-def test_the_report_may_be_a_setting(tmp_path: Path) -> None:
-    """Its path is relative to `pyproject.toml`, which may be above; the option of the command line wins."""
-    (tmp_path / "pyproject.toml").write_text(SETTINGS, encoding="utf-8")
-    (tmp_path / "out").mkdir()
-    tests = tmp_path / "tests"
-    tests.mkdir()
-    write(tests, "def test_one(toolgrade):\n    toolgrade(refund('search', 'refund'), METRICS)\n")
-
-    assert run(tests, "--toolgrade-report=mine.json").code == 0
-    assert (tests / "mine.json").is_file()
-    assert not (tmp_path / "out" / "report.json").exists()
-    assert run(tests).code == 0
-    assert len(json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))["cases"]) == 1
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (SETTINGS, "pyproject.toml: tool.toolgrade.pytest.report: there is no folder"),
-        (
-            "[tool.toolgrade.pytest]\nreprot = 'x'",
-            "tool.toolgrade.pytest.reprot is not a setting; did you mean 'report'?",
-        ),
-        ("[tool.toolgrade.pytest]\nreport = '../x'", "must be a file in the folder of this pyproject.toml"),
-        ("[tool.toolgrade]\npytest = 1", "tool.toolgrade.pytest must be a table, got 1"),
-        ("[tool]\ntoolgrade = 1", "tool.toolgrade must be a table, got 1"),
-    ],
-)
-def test_wrong_settings_are_errors(tmp_path: Path, settings: str, message: str) -> None:
-    """They end the run before the first test, with the usual code of pytest for wrong usage."""
-    (tmp_path / "pyproject.toml").write_text(settings, encoding="utf-8")
-    write(tmp_path, "def test_one(toolgrade):\n    raise AssertionError\n")
-    done = run(tmp_path)
-
-    assert done.code == 4
-    assert message in done.err
 
 
 def test_a_run_that_does_not_use_it_loads_nothing(tmp_path: Path) -> None:

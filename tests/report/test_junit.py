@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from hostile import SECRETS, TEXTS, Repeating, hostile_cases, report_with_secrets
 from processes import assert_golden
-from reports import trial_report
 from strategies import case_fields
 from toolgrade import (
     Golden,
@@ -147,20 +146,6 @@ def test_unknown_times_are_omitted() -> None:
     assert parsed(report(about={"seconds": 2})).get("time") == "2.000"
     assert parsed(report(about={"seconds": 10**400})).get("time") is None
     assert parsed(report(about={"started_at": "yesterday"}))[0].get("timestamp") is None
-
-
-def test_trials_are_properties() -> None:
-    """Only known numbers: no pass@2 without two scored trials; flaky goldens by name."""
-    measured = trial_report({"a": "pe", "b": "fe"}, 2)
-    facts = {one.get("name"): one.get("value") for one in parsed(measured).iter("property")}
-    mixed = parsed(trial_report({"a": "pf"}, 2))
-    metric = measured.metrics[0]
-    flaky = [one.get("value") for one in mixed.findall(f".//property[@name='{metric}: flaky']")]
-
-    assert (facts[f"{metric}: pass@1"], facts[f"{metric}: pass^1"]) == ("0.5", "0.5")
-    assert not {f"{metric}: {name}" for name in ("pass@2", "pass^2", "flaky")} & facts.keys()
-    assert flaky == ["a (1 of 2 passed)"]
-    assert [case.get("name") for case in parsed(measured).iter("testcase")][:2] == ["a (trial 1)", "a (trial 2)"]
 
 
 def test_titles_stay_data() -> None:

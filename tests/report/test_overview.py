@@ -322,19 +322,6 @@ def test_a_generated_id_is_no_name() -> None:
     assert [(entry.name, entry.identity) for entry in report.cases] == [("Sunny?", ("id", uuid)), (uuid, ("id", uuid))]
 
 
-def test_a_case_in_a_notebook() -> None:
-    """As the page shows it, in a frame of its own without scripts; the text of the case is data twice over."""
-    (entry,) = evaluate(
-        [LLMTestCase(id="<b>", input='"><script>x</script>', tools_called=[BOOK], expected_tools=[])], [METRIC]
-    ).cases
-    frame = entry._repr_html_()
-    inside = unescape(re.fullmatch(r'<iframe title="&lt;b&gt;" srcdoc="([^"]*)" sandbox [^<]*></iframe>', frame)[1])  # type: ignore[index]
-
-    assert "<script" not in inside
-    assert "&gt;&lt;script&gt;x&lt;/script&gt;" in inside
-    assert "book: not expected" in inside
-
-
 # Transcripts
 
 

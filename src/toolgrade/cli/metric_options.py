@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from inspect import signature
@@ -42,8 +41,6 @@ from toolgrade.metrics import (
 )
 from toolgrade.metrics.called_tools import Compare
 
-_ALIKE = 0.5
-
 _PARAMS = {
     "name": ToolCallParams.TOOL,
     "tool": ToolCallParams.TOOL,  # as the library and reports name it; so below
@@ -71,7 +68,6 @@ _BUDGETS: dict[str, Callable[[str], float]] = {
     "max_calls": int,
     "max_seconds": float,
     "max_tokens": int,
-    "max_cost": float,
 }
 """Limits of `--budget`, and how their numbers are read."""
 _JUDGE_OPTIONS = ("judge_url", "cache")
@@ -94,8 +90,7 @@ class _MetricName(_Choice):
         name = str(value).replace("_", "-")
         if name in self.choices:
             return super().convert(name, param, ctx)
-        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower().removesuffix("-metric")
-        near = get_close_matches(words, self.choices, n=1, cutoff=_ALIKE)
+        near = get_close_matches(name, self.choices, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"the metrics are {', '.join(self.choices)}"
         return self.fail(f"{printable(str(value))!r} is not a metric; {hint}", param, ctx)
 
@@ -320,7 +315,7 @@ metric_options: Decorator = bundle(
             multiple=True,
             callback=_parse_budget,
             metavar="NAME=LIMIT",
-            help="Measure budget, with this limit: max_calls, max_seconds, max_tokens or max_cost; may be repeated.",
+            help="Measure budget, with this limit: max_calls, max_seconds or max_tokens; may be repeated.",
         ),
         _verdict_option(
             "--threshold",

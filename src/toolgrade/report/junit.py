@@ -21,6 +21,7 @@ from toolgrade.report.text.first_problem import case_problem
 from toolgrade.report.text.headline import title_of
 from toolgrade.report.text.phrases import (
     WORD_TEXTS,
+    effect_hints,
     is_bad,
     one_line,
     result_word,
@@ -105,11 +106,12 @@ def _time(seconds: Iterable[object]) -> dict[str, str]:
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield the verdict, and the facts about the evaluation."""
+    """Yield the verdict, the facts about the evaluation, and what was not scored."""
     yield "verdict", one_line(report.verdict.sentence)
     for name, value in report.about.items():
         if isinstance(value, (str, int, float)):
             yield f"about.{one_line(name, _MAX_NAME)}", one_line(str(value))
+    yield from (("hint", text) for text in effect_hints(report))
 
 
 def _add_case(suite: ET.Element, name: str, title: str, case: CaseResult) -> None:
