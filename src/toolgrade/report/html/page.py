@@ -30,7 +30,7 @@ from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.report.comparison import Comparison, MetricComparison
 from toolgrade.report.html import messages
 from toolgrade.report.html.cases import MOST_TAGS, case_anchors, case_view
-from toolgrade.report.html.totals import Places, breakable, histogram, segments, shade
+from toolgrade.report.html.totals import Places, breakable, segments, shade
 from toolgrade.report.overview import TrendPoint, overview
 from toolgrade.report.redaction import redact, redact_content
 from toolgrade.report.report import CaseResult, Report
@@ -122,10 +122,7 @@ def render_html(
         hints=phrases.hints(report),
         agreement=phrases.agreement_lines(report),
         segments=segments(report),
-        metrics=[
-            (summary, histogram([case.results[place] for case in report.cases]))
-            for place, summary in enumerate(report.summaries)
-        ],
+        metrics=report.summaries,
         comparison=comparison,
         warnings=warning_kinds(report),
         places=Places(report, anchors),

@@ -35,21 +35,22 @@ _NARROWEST, _WIDEST = 80, 120
 
 
 def make_console(file: TextIO | None = None) -> Console:
-    """Return a console for a stream: as wide as the terminal, but from 80 to 120 columns; 80 in a pipe."""
+    """Return a console for a stream: as wide as the terminal up to 120 columns, 80 in a pipe."""
     stream = file or sys.stdout
     probe = Console(file=stream)
-    width = min(max(probe.width, _NARROWEST), _WIDEST) if probe.is_terminal else _NARROWEST
+    width = min(probe.width, _WIDEST) if probe.is_terminal else _NARROWEST
     return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
 
 
 class _Trimmed:
-    """Anything printable, without the blanks that fill its lines up to the width of the console."""
+    """Anything printable, at 80 columns or more, without the blanks that fill its lines up to the width."""
 
     def __init__(self, renderable: RenderableType) -> None:
         self.renderable = renderable
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for line in console.render_lines(self.renderable, options, pad=False):
+        wide = options.update(width=max(options.max_width, _NARROWEST))
+        for line in console.render_lines(self.renderable, wide, pad=False):
             while line and not line[-1].text.rstrip(" "):
                 line.pop()
             if line:
@@ -70,7 +71,7 @@ class Screen:
 
     def print(self, renderable: RenderableType, *, indent: int = 0) -> None:
         """Print something indented."""
-        self._console.print(_Trimmed(Padding(renderable, (0, 0, 0, indent)) if indent else renderable))
+        self._console.print(_Trimmed(Padding(renderable, (0, 0, 0, indent)) if indent else renderable), crop=False)
 
     def line(self, text: str, style: str = "", *, indent: int = 0) -> None:
         """Print one text, which is wrapped where it is too long; nothing if it is empty."""
@@ -128,7 +129,7 @@ def make_table(*numbers: str, first: str = "", last: str = "", **options: Any) -
         room: dict[str, Any] = {"max_width": FIRST_COLUMN} if last else {"ratio": 1}
         table.add_column(first, overflow="fold", **room)
     for name in numbers:
-        table.add_column(name, justify="right", overflow="fold")
+        table.add_column(name, justify="right", no_wrap=True)
     if last:
         table.add_column(last, overflow="fold", ratio=1)
     return table
