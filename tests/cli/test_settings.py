@@ -141,7 +141,7 @@ WRONG = {
     "zzz = 1": "tool.toolgrade.zzz is not a setting; remove it; docs/settings.md says what can be set",
     "threshold = 2": "tool.toolgrade.threshold is wrong: 2.0 is not in the range 0<=x<=1",
     "name = 1": "tool.toolgrade.name must be a list, got 1",
-    "threshold = 'x'": "tool.toolgrade.threshold is wrong: 'x' is not a valid float",
+    "threshold = 'x'": "tool.toolgrade.threshold is wrong: 'x' is not a valid float range",
     "cluster = ['a']": "tool.toolgrade.cluster must be text, a number, true or false, got ['a']",
     "goldens = 1": "tool.toolgrade.goldens must be the path of a file as text, got 1",
     "metric = 'x'": "tool.toolgrade.metric must be a list, got 'x'",

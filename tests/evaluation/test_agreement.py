@@ -229,4 +229,4 @@ def test_several_agents() -> None:
     report = evaluate(goldens=[golden], agents=agents, metrics=[METRIC], trials=2, show_progress=False)
 
     assert report.agreement is None
-    assert [one["agreement"]["writes"] for one in report.to_dict()["agents"]] == [1.0, 1.0]
+    assert [part.agreement.writes for name in "ab" if (part := report.of_agent(name)).agreement] == [1.0, 1.0]

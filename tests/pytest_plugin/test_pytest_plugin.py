@@ -236,26 +236,6 @@ def test_metric(toolgrade):
     assert "metrics must be a list of at least one metric" in done.out
 
 
-def test_a_test_that_is_run_again_counts_once(tmp_path: Path) -> None:
-    """What plugins that repeat tests report of earlier attempts has the outcome "rerun"."""
-    write(tmp_path, MIXED)
-    (tmp_path / "conftest.py").write_text(
-        """
-import pytest
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(item, call):
-    report = yield
-    if report.failed:
-        report.outcome = "rerun"
-    return report
-""",
-        encoding="utf-8",
-    )
-    done = run(tmp_path, "-k", "fixture or passing")
-
-    assert "mean 1 over 1 case; 1 passed, 0 failed" in done.out
-
-
 # What is written
 
 

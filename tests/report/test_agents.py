@@ -149,20 +149,13 @@ def test_several_agents_are_not_compared_with_one() -> None:
 
 @pytest.mark.parametrize(("by_agent", "trials"), [(AGENTS, None), (TRIALS, 3)], ids=["once", "trials"])
 def test_json_has_the_agents_and_is_read_again(by_agent: dict[str, dict[str, str]], trials: int | None) -> None:
-    """With the totals of each agent and each comparison with the first."""
+    """With the agent of each case."""
     report = agents_report(by_agent, trials)
     plain = json.loads(report.to_json())
     read = report_of(plain, "report")
 
     assert read.agents == report.agents
-    assert read.to_dict()["comparisons"] == plain["comparisons"]
-    for entry in plain["agents"]:
-        alone = agent_report(by_agent[entry["agent"]], trials).to_dict()
-        assert entry["metrics"] == alone["metrics"]
-        assert entry.get("trial_summaries") == alone.get("trial_summaries")
-    assert [(one["agent_a"], one["agent_b"]) for one in plain["comparisons"]] == [
-        (report.agents[0], name) for name in report.agents[1:]
-    ]
+    assert read.comparisons == report.comparisons
 
 
 def test_rows_for_tables_have_the_agent() -> None:

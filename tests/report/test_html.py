@@ -228,23 +228,6 @@ def test_several_agents() -> None:
     assert "this golden gpt-4o, trial 1 gpt-4o, trial 2 mini, trial 1 mini, trial 2" in reading.text
 
 
-def test_the_same_report_gives_the_same_page() -> None:
-    """Nothing of the page depends on the moment or on the order of hashes."""
-    first, second = (render_html(report) for report in (trials_report(), trials_report()))
-
-    assert first == second
-
-
-def test_failures_come_first() -> None:
-    """What failed, then what was not measured, then what passed; the lowest score first."""
-    entries = [
-        attributes for attributes in Reading(render_html(small_report())).all("details") if "data-v" in attributes
-    ]
-
-    assert [entry["data-v"] for entry in entries] == ["failed", "failed", "not_measured", "passed", "passed", "passed"]
-    assert [entry["data-i"] for entry in entries] == ["0", "5", "3", "1", "2", "4"]
-
-
 def test_limit_reports_omitted_cases() -> None:
     """The worst cases stay; numbers cover all; no link has a missing target."""
     report = many_cases(40)
@@ -353,12 +336,6 @@ def test_long_things_are_shortened_where_everybody_sees_it() -> None:
     assert {len(name) for name in re.findall(r'<code class="tool">(n[n.]+)</code>', page)} == {120}
     assert len(page) < 3_000_000
     assert_links_lead_somewhere(Reading(page))
-
-
-def test_unknown_intervals_are_omitted() -> None:
-    """A report without scores has none."""
-    assert "95 % intervals" not in render_html(evaluate([LLMTestCase(id="unknown")], [METRIC]))
-    assert "95 % intervals" in render_html(trials_report())
 
 
 @pytest.mark.parametrize(
@@ -492,7 +469,7 @@ def test_hostile_text_is_not_markup() -> None:
 
     assert {tag for tag, _ in reading.elements} <= ELEMENTS
     assert {name for _, attributes in reading.elements for name in attributes} <= ATTRIBUTES
-    assert len(reading.all("script")) == len(reading.all("style")) == len(reading.all("title")) - 2 == 1
+    assert len(reading.all("script")) == len(reading.all("style")) == len(reading.all("title")) == 1
     for _, attributes in reading.elements:
         assert str(attributes.get("href", "#")).startswith(("#", "data:,"))
     assert_links_lead_somewhere(reading)

@@ -180,19 +180,3 @@ def test_secrets_are_removed() -> None:
     for secret in SECRETS:
         assert secret not in render_junit(measured, title="x")
         assert secret in render_junit(measured, title="x", redactor=OFF)
-
-
-def test_the_schema_is_strict() -> None:
-    """The tests above are not vacuous: it refuses what the format does not have."""
-    text = render_junit(report(), title="x")
-
-    for wrong in (
-        text.replace('tests="5"', 'tests="many"', 1),
-        text.replace("<failure", "<fault", 1).replace("</failure", "</fault", 1),
-        text.replace('classname="', 'klass="', 1),
-        text.replace('name="silent #2"', 'name="silent"'),
-        text.replace("<system-out>", "<properties/><system-out>", 1),
-    ):
-        assert wrong != text
-        with pytest.raises(xmlschema.XMLSchemaException):
-            SCHEMA.validate(wrong)

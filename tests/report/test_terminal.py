@@ -394,18 +394,6 @@ def test_judge_costs_are_shown(report: Report, line: str) -> None:
     assert "judge" not in printed(TRIALS, quiet=True)
 
 
-def test_intervals_are_next_to_their_numbers() -> None:
-    """And explained once."""
-    text = printed(TRIALS, quiet=True)
-    (summary,) = TRIALS.summaries
-
-    assert summary.mean_interval is not None
-    assert summary.rate_interval is not None
-    low, high = summary.rate_interval
-    assert f"pass rate 0.5 ({low:.2f} to {high:.2f})\n" in text
-    assert text.count("95 %") == 2  # in the first sentence, and for all numbers below
-
-
 def test_many_trials_are_sampled() -> None:
     """With hundreds of trials the table stays short and includes the last."""
     text = printed(trial_report({"a": "p" * 30, "b": "pf" * 15}, 30))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from inspect import signature
@@ -40,6 +41,8 @@ from toolgrade.metrics import (
     ToolUseMetric,
 )
 from toolgrade.metrics.called_tools import Compare
+
+_ALIKE = 0.5
 
 _PARAMS = {
     "name": ToolCallParams.TOOL,
@@ -90,7 +93,8 @@ class _MetricName(_Choice):
         name = str(value).replace("_", "-")
         if name in self.choices:
             return super().convert(name, param, ctx)
-        near = get_close_matches(name, self.choices, n=1)
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower().removesuffix("-metric")
+        near = get_close_matches(words, self.choices, n=1, cutoff=_ALIKE)
         hint = f"did you mean {near[0]!r}?" if near else f"the metrics are {', '.join(self.choices)}"
         return self.fail(f"{printable(str(value))!r} is not a metric; {hint}", param, ctx)
 

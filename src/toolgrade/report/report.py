@@ -697,9 +697,7 @@ class Report:
         """Return this as JSON values: `verdict`, `metrics` (one summary each) and `cases` (one entry each).
 
         With trials also `trials` and `trial_summaries`; with several runs of one golden or question also `agreement`;
-        `interrupted` if it was; and `about` if it has entries. With several agents also `agents` (the summaries of
-        each) and `comparisons` (each later one with the first). A report of totals has `case_count` in place of
-        `cases`.
+        `interrupted` if it was; and `about` if it has entries. A report of totals has `case_count` in place of `cases`.
 
         Args:
             redactor: Redacts values and texts; `toolgrade.redact.OFF` leaves them. Reasons and messages of findings
@@ -718,14 +716,6 @@ class Report:
             plain["trial_summaries"] = [summary.to_dict() for summary in self.trial_summaries]
         if self.agreement is not None:
             plain["agreement"] = redactor(to_json_value(self.agreement._asdict()))
-        agents = self.agents
-        if len(agents) > 1:
-            plain["agents"] = [{"agent": name, **_totals(self.of_agent(name))} for name in agents]
-            comparisons: tuple[Comparison, ...] = _module("redaction").redact(self.comparisons, redactor)
-            plain["comparisons"] = [
-                {"agent_a": agents[0], "agent_b": name, **comparison.to_dict()}
-                for name, comparison in zip(agents[1:], comparisons, strict=True)
-            ]
         if self.interrupted:
             plain["interrupted"] = True
         if self.about:
@@ -789,16 +779,6 @@ def _trial(golden: Hashable, rows: Sequence[CaseResult]) -> Trial:
     if end is None and outcome in {"passed", "failed"}:
         return Trial((agent, golden), outcome)
     return Trial((agent, golden), outcome, rows[0].label, str(DEFAULT(outcome_reason(results, end))))
-
-
-def _totals(report: Report) -> dict[str, Any]:
-    """Return the summaries of a report as JSON values."""
-    plain: dict[str, Any] = {"metrics": [summary.to_dict() for summary in report.summaries]}
-    if report.trials is not None:
-        plain["trial_summaries"] = [summary.to_dict() for summary in report.trial_summaries]
-    if report.agreement is not None:
-        plain["agreement"] = DEFAULT(to_json_value(report.agreement._asdict()))
-    return plain
 
 
 def _module(name: str) -> ModuleType:
