@@ -15,7 +15,6 @@ from toolgrade.report.redaction import redact
 from toolgrade.report.report import Report
 from toolgrade.report.terminal.console import (
     FIRST_COLUMN,
-    Name,
     Screen,
     alarm,
     interval_cell,
@@ -57,7 +56,7 @@ def _print_table(screen: Screen, last: str, rows: Sequence[tuple[str, int, str]]
     table = make_table("cases", first="tool", last=last)
     table.columns[0].max_width = _TOOL_COLUMN
     for tool, cases, words in rows[:_MOST_TOOLS]:
-        table.add_row(Name(shorten(tool, _LONGEST_NAME)), f"{cases:,}", Text(words))
+        table.add_row(Text(shorten(tool, _LONGEST_NAME)), f"{cases:,}", Text(words))
     screen.print(table)
     screen.more(len(rows) - _MOST_TOOLS, hint)
 
@@ -72,7 +71,7 @@ def print_slices(screen: Screen, field: str, parts: Sequence[Slice]) -> None:
     table = make_table(*SLICE_COLUMNS[1:], first=f"by {printable(field)}")
     table.expand = False
     for name, cells in rows:
-        table.add_row(Name(one_line(name, _LABEL)), *cells)
+        table.add_row(Text(one_line(name, _LABEL)), *cells)
     screen.print(table)
     screen.more(len(parts) - len(rows), "(the HTML report has all)")
 
@@ -132,7 +131,7 @@ def _table(comparison: Comparison) -> Table:
         names = dict.fromkeys((printable(metric.metric), printable(metric.metric_b)))
         pairs, mean_a, mean_b, difference, interval, _, better, p_value = comparison_cells(metric)
         table.add_row(
-            Name(" -> ".join(names)),
+            Text(" -> ".join(names)),
             Text(pairs, style="yellow" if metric.unscored else ""),
             *(mean_a, mean_b, difference),
             interval_cell(interval, metric.interval, neutral=0),
@@ -152,7 +151,7 @@ def _print_changes(screen: Screen, changes: Sequence[CaseChange], heading: Text,
     table = make_table("A", "B", first="case", last=f"first finding in {failed}")
     listed = changes[: limit or None]
     for change in listed:
-        label, finding = Name(one_line(change.label, FIRST_COLUMN)), Text(one_line(change.finding or "", _TEXT))
+        label, finding = Text(one_line(change.label, FIRST_COLUMN)), Text(one_line(change.finding or "", _TEXT))
         table.add_row(label, number_text(change.score_a), number_text(change.score_b), finding)
     screen.print(table)
     screen.more(len(changes) - len(listed), "(--limit 0 lists all)")
