@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from toolgrade._internal.json import short_repr
 from toolgrade._internal.model import set_fields
-from toolgrade._internal.text import join_first, plural, printable
+from toolgrade._internal.text import plural, printable
 from toolgrade._pytest.approval import approve as approved
 from toolgrade._pytest.approval import approve_conversation
 from toolgrade.cases import AnyCase, ConversationalTestCase
 from toolgrade.cli.help import command
 from toolgrade.cli.inputs import read_input
-from toolgrade.cli.io import exit_on_error, has_bad_lines, stop, warn
+from toolgrade.cli.io import exit_on_error, has_bad_lines, stop
 from toolgrade.cli.options import OutputPath, allow_nan_option, reject_option, source_argument
 from toolgrade.dataset import Golden, read_goldens, write_cases
 from toolgrade.errors import InvalidDataError, MissingFieldError
@@ -76,7 +75,6 @@ def approve(*, file: str, target: str, update: bool, yes: bool, reject_bad_lines
             goldens.append(draft.golden)
         else:
             goldens[draft.place] = draft.golden
-    warn(*_shared_inputs(goldens))
     _write(target, old, goldens, yes=yes, can_ask=file != "-")
     sys.exit(int(has_bad_lines(caught) or sum(draft.cases for draft in drafts) < len(cases)))
 
@@ -176,17 +174,6 @@ def _without_conflicts(drafts: Sequence[_Draft]) -> list[_Draft]:
                 draft.label, f"cases with the same id or input made {conflicts} different lists of calls; approve one"
             )
     return consistent
-
-
-def _shared_inputs(goldens: Sequence[Golden]) -> Iterator[str]:
-    """Yield a warning for each input that several goldens have, which a run can only find by id."""
-    by_input: defaultdict[str, list[str]] = defaultdict(list)
-    for golden in goldens:
-        by_input[_text_of(golden)].append(golden.id or "one without an id")
-    for text, ids in by_input.items():
-        if len(ids) > 1:
-            listed = join_first(ids, 5)
-            yield f"{len(ids)} goldens have the input {short_repr(text)}; a run finds one by its id alone: {listed}"
 
 
 def _write(target: str, old: Sequence[Golden], goldens: Sequence[Golden], *, yes: bool, can_ask: bool) -> None:
