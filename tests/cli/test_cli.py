@@ -11,9 +11,7 @@ from click.testing import Result
 
 from command_runner import RUNNER
 from processes import assert_golden, run_python, toolgrade_score, without_times
-from toolgrade import evaluate, read_cases
 from toolgrade.cli.main import main
-from toolgrade.metrics import ToolCorrectnessMetric
 
 FORBIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
 HOSTILE = "[red]x[/red] \x1b[31m\x1b]0;t\x07 \x9b31m \u202eabc\u2066 \r\n\t\x00\x7f\u2028"
@@ -213,29 +211,6 @@ run()
 
 
 # What it reads
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        lines(PERFECT, HALF),
-        b"\xef\xbb\xbf" + lines(PERFECT, HALF).replace(b"\n", b"\r\n"),
-        b"\n" + lines(PERFECT) + b"\n\n" + lines(HALF).strip(),
-        json.dumps([PERFECT, HALF], indent=2).encode(),
-        gzip.compress(lines(PERFECT, HALF)),
-        gzip.compress(json.dumps([PERFECT, HALF]).encode()),
-    ],
-    ids=["lines", "windows", "blank-lines", "array", "gzip", "gzip-array"],
-)
-def test_every_form_of_the_file_gives_the_same_report(tmp_path: Path, data: bytes) -> None:
-    """From a file and from standard input."""
-    path = tmp_path / "runs"
-    path.write_bytes(data)
-    from_file = RUNNER.invoke(main, ["score", str(path), "--json", "-"])
-    expected = without_times(evaluate(read_cases(path), [ToolCorrectnessMetric()]).to_json())
-
-    assert without_times(from_file.stdout) == without_times(score(data, "--json", "-").stdout) == expected
-    assert [case["id"] for case in expected["cases"]] == ["perfect", "half"]
 
 
 def test_bad_lines_are_named_and_not_measured(tmp_path: Path) -> None:

@@ -602,30 +602,6 @@ def test_nothing_is_recorded_in_ci(tmp_path: Path) -> None:
     assert run(tmp_path, CALLED="search", CI="false").code == 0
 
 
-def test_a_golden_holds_no_secret(tmp_path: Path) -> None:
-    """Neither in arguments nor in the question; a hidden value is not compared later, the others are."""
-    write(
-        tmp_path,
-        """
-import os
-def test_login(toolgrade_golden):
-    arguments = {"password": os.environ["WORD"], "user": os.environ["NAME"]}
-    call = ToolCall(name="login", input_parameters=arguments)
-    toolgrade_golden(LLMTestCase(input="use ghp_0123456789abcdefghijABCDEFGHIJ012345", tools_called=[call]))
-""",
-    )
-    first = run(tmp_path, WORD="hunter2", NAME="ann")
-    text = (tmp_path / "__toolgrade__" / "test_agent.test_login.json").read_text(encoding="utf-8")
-
-    assert first.code == 0
-    assert "hunter2" not in text
-    assert "ghp_" not in text
-    assert run(tmp_path, WORD="another", NAME="ann").code == 0
-    failed = run(tmp_path, WORD="hunter3", NAME="bob")
-    assert failed.code == 1
-    assert "hunter3" not in failed.out
-
-
 def test_golden_hides_custom_secrets(tmp_path: Path) -> None:
     """With a custom redactor; hidden values are not compared."""
     write(
@@ -912,16 +888,6 @@ print(json.dumps([code, sorted(sys.modules)]))
         "toolgrade._internal.lazy_imports",
         "toolgrade.pytest_plugin",
     }
-
-
-def test_the_plugin_is_loaded_quickly(tmp_path: Path) -> None:
-    """It adds a hundredth of a second to pytest; the unloaded core takes a tenth or more."""
-    program = "import pytest, time; t = time.process_time(); import {}; print(time.process_time() - t)"
-
-    def seconds(name: str) -> float:
-        return min(float(run_python(["-c", program.format(name)], tmp_path).out) for _ in range(3))
-
-    assert seconds("toolgrade.pytest_plugin") < 0.06 < seconds("toolgrade._pytest.fixtures")
 
 
 def test_pytest_finds_the_plugin() -> None:
