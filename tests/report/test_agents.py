@@ -1,4 +1,4 @@
-"""Reports of several agents: the part of one agent, and the comparison of two."""
+"""Reports of several agents: the part of one agent, the comparison of two, and their table."""
 
 import json
 from dataclasses import replace
@@ -13,6 +13,7 @@ from toolgrade import (
     ConversationalTestCase,
     LLMTestCase,
     Report,
+    ToolCall,
     ToolSuccessRate,
     Turn,
     compare,
@@ -21,6 +22,7 @@ from toolgrade import (
 from toolgrade.evaluation.reading import report_of
 from toolgrade.report import CaseResult
 from toolgrade.report.junit import render_junit
+from toolgrade.report.text.agent_table import GoldenRow, agent_table
 
 AGENTS = {
     "gpt-4o": {"refund": "p", "parcel": "f", "hello": "p", "weather": "e"},
@@ -78,6 +80,7 @@ def test_a_single_agent_shows_the_same_numbers_as_alone() -> None:
     named, alone = agents_report({"mini": TRIALS["mini"]}, 3), agent_report(TRIALS["mini"], 3)
 
     assert (named.summaries, named.trial_summaries, str(named)) == (alone.summaries, alone.trial_summaries, str(alone))
+    assert agent_table(named) is None
     assert named.comparisons == ()
     assert [case.label for case in named.cases][:2] == ["refund (mini, trial 1)", "refund (mini, trial 2)"]
 
@@ -144,6 +147,20 @@ def test_several_agents_are_not_compared_with_one() -> None:
         compare(agent_report(AGENTS["mini"]), report)
 
 
+def test_an_agent_that_was_never_asked_is_not_compared() -> None:
+    """After an interruption, agents may have no golden in common."""
+    report = agents_report(AGENTS)
+    left = replace(report, cases=(report.cases[0], report.cases[5]), interrupted=True)
+    table = agent_table(left)
+
+    assert table is not None
+    assert table.metrics[0].cells[1][-1] == "nothing to compare"
+    assert [[cell.text for cell in row.cells] for row in table.goldens] == [
+        ["not asked", "failed"],
+        ["passed", "not asked"],
+    ]
+
+
 # JSON and JUnit
 
 
@@ -172,7 +189,7 @@ def test_junit_has_a_test_case_for_each_agent() -> None:
     assert '<testcase name="refund (mini)"' in text
 
 
-# The text
+# The table
 
 
 def test_the_text_has_lines_for_each_agent() -> None:
@@ -188,3 +205,72 @@ def test_the_text_has_lines_for_each_agent() -> None:
         f"b: {name}: mean 0.75 over 2 cases; 1 passed, 1 failed (at 1), 0 skipped, 0 errored",
         f"b against a: {name}: -0.25 over 2 cases; 1 worse, 0 better, p 1",
     ]
+
+
+@pytest.mark.parametrize(
+    ("worse", "lines"),
+    [
+        (6, ["-0.30, p = 0.031"]),
+        (5, ["-0.25, p = 0.062", "may be chance"]),
+        (0, ["0.00, p = 1.000"]),
+    ],
+)
+def test_a_difference_has_its_p(worse: int, lines: list[str]) -> None:
+    """Above 0.05 it may be chance; where nothing differs there is nothing to explain."""
+    goldens = [f"golden {number}" for number in range(10)]
+    first, second = dict.fromkeys(goldens, "p"), {name: "f" if at < worse else "p" for at, name in enumerate(goldens)}
+    table = agent_table(agents_report({"a": first, "b": second}))
+
+    assert table is not None
+    assert table.metrics[0].cells[0] == ("mean 1.00", "10 of 10 passed")
+    assert list(table.metrics[0].cells[1][2:]) == lines
+
+
+@given(outcomes(2).filter(lambda by_agent: len(by_agent) > 1))
+def test_goldens_where_agents_differ_come_first(by_agent: dict[str, dict[str, str]]) -> None:
+    """Each golden has one row with an outcome of each agent, whose worst row it names."""
+    report = agents_report(by_agent, 2)
+    table = agent_table(report)
+
+    assert table is not None
+    differ = [row.differs for row in table.goldens]
+    assert differ == sorted(differ, reverse=True)
+    assert sorted(row.name for row in table.goldens) == sorted(next(iter(by_agent.values())))
+    labels = {case.index: case.agent for case in report.cases}
+    for row in table.goldens:
+        assert [labels[cell.case] for cell in row.cells if cell.case is not None] == list(report.agents)
+
+
+def test_trials_of_a_golden_are_counted() -> None:
+    """One word if they all ended alike."""
+    table = agent_table(agents_report(TRIALS, 3))
+
+    assert table is not None
+    assert table.golden_title == "3 goldens; the agents differ on 2"
+    assert table.metrics[0].cells[0] == ("mean 0.83", "6 of 9 passed", "pass^3 0.67")
+    assert {row.name: texts(row) for row in table.goldens} == {
+        "refund": ["passed", "2 of 3 passed", "not measured"],
+        "parcel": ["failed", "passed", "failed"],
+        "hello": ["passed", "passed", "passed"],
+    }
+
+
+def texts(row: GoldenRow) -> list[str]:
+    """The words of a row."""
+    return [cell.text for cell in row.cells]
+
+
+def test_the_worst_metric_decides() -> None:
+    """A golden is passed if every metric passes it; what a metric skips does not count."""
+    look = ToolCall(name="look")
+    cases = [LLMTestCase(id="x", tools_called=[look], expected_tools=[look])]
+    measured = evaluate(cases, [METRIC, ToolSuccessRate()], show_progress=False)
+    passed, failed = measured.cases[0], agent_report({"x": "f"}).cases[0].results
+    rows = [
+        replace(passed, golden=0, agent="a"),
+        replace(passed, index=1, golden=0, agent="b", results=(failed[0], passed.results[1])),
+    ]
+    table = agent_table(Report(measured.metrics, tuple(rows)))
+
+    assert table is not None
+    assert texts(table.goldens[0]) == ["passed", "failed"]

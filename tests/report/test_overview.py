@@ -290,6 +290,19 @@ def test_the_page_shows_where_values_come_from() -> None:
     assert re.search(r'<li class="ungrounded">seat = "XY-12345"[^<]*</li>', page)
 
 
+def test_a_page_of_a_thousand_cases_is_light() -> None:
+    """At most 2 MB; what is left out is counted, and failures keep their details."""
+    rows = [
+        case("pf"[place % 10 == 0], place).model_copy(update={"actual_output": "word " * 100}) for place in range(1000)
+    ]
+    page = render_html(evaluate(rows, [METRIC], show_progress=False))
+    without = int(re.search(r"([\d,]+) cases of this page are rows without details", page)[1].replace(",", ""))  # type: ignore[index]
+
+    assert len(page.encode()) < 2_000_000
+    assert 0 < without < 900
+    assert page.count("The details of this case are not in this file") == without
+
+
 def test_a_case_is_called_by_its_question() -> None:
     """If it has neither id nor name, without secrets and shortened."""
     cases = [LLMTestCase(input=text, tools_called=[], expected_tools=[]) for text in ("Is it\nsunny?", "x" * 99, None)]
@@ -307,6 +320,19 @@ def test_a_generated_id_is_no_name() -> None:
     report = evaluate(cases, [METRIC], show_progress=False)
 
     assert [(entry.name, entry.identity) for entry in report.cases] == [("Sunny?", ("id", uuid)), (uuid, ("id", uuid))]
+
+
+def test_a_case_in_a_notebook() -> None:
+    """As the page shows it, in a frame of its own without scripts; the text of the case is data twice over."""
+    (entry,) = evaluate(
+        [LLMTestCase(id="<b>", input='"><script>x</script>', tools_called=[BOOK], expected_tools=[])], [METRIC]
+    ).cases
+    frame = entry._repr_html_()
+    inside = unescape(re.fullmatch(r'<iframe title="&lt;b&gt;" srcdoc="([^"]*)" sandbox [^<]*></iframe>', frame)[1])  # type: ignore[index]
+
+    assert "<script" not in inside
+    assert "&gt;&lt;script&gt;x&lt;/script&gt;" in inside
+    assert "book: not expected" in inside
 
 
 # Transcripts

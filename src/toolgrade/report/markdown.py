@@ -20,6 +20,7 @@ from toolgrade.report.redaction import redact
 from toolgrade.report.report import CaseResult, MetricSummary, Report, TrialSummary
 from toolgrade.report.terminal.results import result_text
 from toolgrade.report.text import phrases
+from toolgrade.report.text.agent_table import MOST_GOLDENS, AgentOutcome, AgentTable, agent_table
 from toolgrade.report.text.breakdown import changes_by_tool, problem_rows
 from toolgrade.report.text.first_problem import case_problem, entry_problem, first_problem
 from toolgrade.report.text.headline import facts_line, title_of, title_with_date
@@ -67,8 +68,8 @@ def render_markdown(
 ) -> str:
     """Return a report as Markdown.
 
-    It has the verdict, the difference to the evaluation before and where it goes wrong, in a sentence each; the totals,
-    pass rates of slices and agents, what changed, the
+    It has the verdict, the difference to the evaluation before and where it goes wrong, in a sentence each; the totals
+    (of several agents side by side, with the goldens that each passed), pass rates of slices, what changed, the
     findings by tool, every failure with its first divergence, and then the rest.
 
     Args:
@@ -115,14 +116,17 @@ def render_markdown(
         page.add(f"> **{phrases.INTERRUPTED}**")
     if report.totals:
         page.add(phrases.TOTALS_ONLY)
-    _add_totals(page, report.summaries)
+    agents = agent_table(report)
+    if agents is None:
+        _add_totals(page, report.summaries)
+    else:
+        _add_agents(page, agents)
     _add_judging(page, report.summaries)
     _add_trials(page, report.trial_summaries)
     for line in phrases.agreement_lines(report):
         page.add(code(line))
     for field, parts in view.slices:
         _add_slices(page, f"## Pass rate by {_name(field)}", parts)
-    page.add_list([f"- {code(line)}" for line in view.agents], what="comparison of agents")
     _add_trend(page, view.trend)
     if view.comparison is not None:
         _add_comparison(page, view.comparison)
@@ -155,6 +159,26 @@ def _add_totals(page: Page, summaries: Sequence[MetricSummary]) -> None:
     page.add_table(header, "lrrrrrrr", rows, what="metric")
     if any(map(phrases.estimates_text, summaries)):
         page.add(phrases.INTERVALS)
+
+
+def _add_agents(page: Page, table: AgentTable) -> None:
+    page.add("## Agents")
+    agents = list(map(_name, table.agents))
+    align = "l" * len(agents)
+    metrics = [(_name(row.title), f"{row.threshold:g}", *map("<br>".join, row.cells)) for row in table.metrics]
+    page.add_table(["metric", "passes from", *agents], f"lr{align}", metrics, what="metric")
+    if table.legend:
+        page.add(table.legend)
+    page.add(f"### {table.golden_title}")
+    listed = table.goldens[:MOST_GOLDENS]
+    goldens = [(_name(row.name), *(_outcome(cell) for cell in row.cells)) for row in listed]
+    page.add_table(["golden", *agents], f"l{align}", goldens, what="golden")
+    if len(listed) < len(table.goldens):
+        page.add(f"The JSON report has the other {plural(len(table.goldens) - len(listed), 'golden')}.")
+
+
+def _outcome(cell: AgentOutcome) -> str:
+    return f"{_SIGNS[cell.word]} {cell.text}" if cell.word else cell.text
 
 
 def _add_slices(page: Page, title: str, parts: Sequence[Slice]) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from toolgrade.redact import Redactor
 from toolgrade.report.comparison import Comparison
-from toolgrade.report.pairing import agent_changes, compare_with
+from toolgrade.report.pairing import compare_with
 from toolgrade.report.redaction import redact
 from toolgrade.report.report import Report
 from toolgrade.report.text.headline import changes_text, date_of, facts_of, headline
@@ -33,8 +33,7 @@ class Overview(NamedTuple):
     Attributes:
         sentences: The verdict, the difference to the evaluation before, and where it goes wrong.
         facts: What was measured, by name: models, commit, date, tokens and time.
-        slices: The pass rates by agent, by tag and by other fields of the cases, each with the name of the field.
-        agents: How each agent differs from the first, a line for each metric.
+        slices: The pass rates by tag and by other fields of the cases, each with the name of the field.
         trend: The earlier evaluations and this one, the earliest first; empty without earlier ones.
         comparison: The difference to the evaluation before; `None` without one, or if both cannot be compared.
     """
@@ -42,7 +41,6 @@ class Overview(NamedTuple):
     sentences: list[str]
     facts: dict[str, str]
     slices: list[tuple[str, list[Slice]]]
-    agents: list[str]
     trend: list[TrendPoint]
     comparison: Comparison | None
 
@@ -50,15 +48,14 @@ class Overview(NamedTuple):
 def overview(report: Report, earlier: Sequence[Report], by: Sequence[str], redactor: Redactor) -> Overview:
     """Return the overview of a redacted report after earlier ones, which need not be redacted.
 
-    Slices are by agent if there are several, and by tag if there are tags and `by` is empty.
+    Slices are by tag, if there are tags and `by` is empty.
 
     Raises:
         ConfigurationError: No case has a value at a path of `by`.
     """
     earlier = [_named(one, place) for place, one in enumerate(earlier)]
     comparison = redact(compare_with(earlier[-1], report), redactor) if earlier else None
-    fields = (["agent"] if len(report.agents) > 1 else []) + [*by]
-    tables = [(field, slices_of(report, field)) for field in dict.fromkeys(fields)]
+    tables = [(field, slices_of(report, field)) for field in dict.fromkeys(by)]
     if not by and any(any(getattr(case.case, "tags", None) or ()) for case in report.cases):
         tags = slices_of(report, "tag")
         tables += [("tag", tags)] if any(0 < part.cases < report.case_count for part in tags) else []
@@ -66,12 +63,7 @@ def overview(report: Report, earlier: Sequence[Report], by: Sequence[str], redac
     facts = {_plain(name, redactor): _plain(text, redactor) for name, text in facts_of(report).items()}
     compared = None if isinstance(comparison, str) else comparison
     return Overview(
-        sentences=headline(report, comparison),
-        facts=facts,
-        slices=slices,
-        agents=[_plain(line, redactor) for line in agent_changes(report)],
-        trend=_trend([*earlier, report], comparison, redactor),
-        comparison=compared,
+        headline(report, comparison), facts, slices, _trend([*earlier, report], comparison, redactor), compared
     )
 
 

@@ -127,16 +127,6 @@ def compare_agents(report: Report, *, resamples: int = RESAMPLES) -> tuple[Compa
     return tuple(pair_reports(parts[0], part).compare(resamples=resamples) for part in parts[1:])
 
 
-def agent_changes(report: Report) -> list[str]:
-    """Return how each agent of a report after the first differs from the first, a line for each metric."""
-    first, *others = report.agents or ("",)
-    return [
-        f"{name} against {first}: {metric}"
-        for name, comparison in zip(others, compare_agents(report, resamples=0), strict=True)
-        for metric in comparison.metrics
-    ]
-
-
 def _without(names: Iterable[str], others: Collection[str]) -> list[str]:
     """Return the names that are not among the others, in their order."""
     return [name for name in names if name not in others]

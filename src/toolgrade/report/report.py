@@ -143,6 +143,11 @@ class CaseResult:
         """Key shared by results that are not independent of each other: the golden, or the case itself."""
         return self.index if self.golden is None else self.golden
 
+    def _repr_html_(self) -> str:
+        """Return the case as the page shows it, for a notebook: what was said and called beside what was expected."""
+        fragment: str = _module("html.page").case_fragment(self)
+        return fragment
+
     @property
     def own_results(self) -> tuple[MetricResult, ...]:
         """The results of the metrics that measure this case."""
@@ -766,9 +771,15 @@ class Report:
         if len(agents) <= 1:
             return "\n".join([*sentences, *map(str, self.summaries)])
         lines = [f"{name}: {summary}" for name in agents for summary in redacted.of_agent(name).summaries]
-        return "\n".join(
-            [*sentences, *lines, *map(_module("redaction").redact, _module("pairing").agent_changes(self))]
-        )
+        comparisons: tuple[Comparison, ...] = _module("pairing").compare_agents(self, resamples=0)
+        for name, comparison in zip(agents[1:], comparisons, strict=True):
+            lines += [f"{name} against {agents[0]}: {metric}" for metric in comparison.metrics]
+        return "\n".join([*sentences, *lines])
+
+    def _repr_html_(self) -> str:
+        """Return what happened, the totals and the worst cases for a notebook; each case has a view of its own."""
+        fragment: str = _module("html.page").report_fragment(self)
+        return fragment
 
 
 def _trial(golden: Hashable, rows: Sequence[CaseResult]) -> Trial:

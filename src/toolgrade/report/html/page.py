@@ -2,7 +2,7 @@
 
 All trace content is escaped. The report is redacted before anything is rendered, and Jinja escapes every text.
 `_printable` escapes invisible characters. No URL contains data. The Content-Security-Policy of the page allows its own
-style and script, by their hashes, and nothing from the network.
+style and script, by their hashes, and nothing from the network. In a notebook a report is a short table.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from markupsafe import Markup
 from toolgrade._internal.atomic_files import atomic_write
 from toolgrade._internal.json import json_text
 from toolgrade._internal.options import require
-from toolgrade._internal.text import percent, plural, printable_lines, short_json, shorten
+from toolgrade._internal.text import number_text, percent, plural, printable, printable_lines, short_json, shorten
 from toolgrade.calls import Execution
 from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.report.comparison import Comparison, MetricComparison
@@ -32,12 +33,14 @@ from toolgrade.report.html import messages
 from toolgrade.report.html.cases import MOST_TAGS, case_anchors, case_view
 from toolgrade.report.html.totals import Places, breakable, segments, shade
 from toolgrade.report.overview import TrendPoint, overview
-from toolgrade.report.redaction import redact, redact_content
+from toolgrade.report.redaction import redact, redact_content, redact_entry
 from toolgrade.report.report import CaseResult, Report
 from toolgrade.report.text import phrases
+from toolgrade.report.text.agent_table import MOST_GOLDENS, agent_table
 from toolgrade.report.text.breakdown import changes_by_tool, warning_kinds
-from toolgrade.report.text.first_problem import case_problem
-from toolgrade.report.text.headline import title_of, title_with_date
+from toolgrade.report.text.first_problem import case_problem, entry_problem
+from toolgrade.report.text.headline import headline, title_of, title_with_date
+from toolgrade.report.text.phrases import entries_of, is_bad, worst_first
 from toolgrade.report.text.slices import MOST_SLICES, rate_text
 
 _MAX_FILTER_TAGS = 200
@@ -119,6 +122,7 @@ def render_html(
         report=report,
         view=view,
         chart=_chart(view.trend),
+        agents=agent_table(report),
         hints=phrases.hints(report),
         agreement=phrases.agreement_lines(report),
         segments=segments(report),
@@ -279,6 +283,7 @@ def page_template(name: str) -> Template:
         "count": plural,
         "deepest": messages.DEEPEST,
         "most_calls": messages.MOST_CALLS,
+        "most_goldens": MOST_GOLDENS,
         "most_slices": MOST_SLICES,
         "most_tags": MOST_TAGS,
         "no_execution": Execution(),
@@ -286,3 +291,62 @@ def page_template(name: str) -> Template:
         "words": phrases.WORD_TEXTS,
     }
     return environment.get_template(name, globals=constants)
+
+
+_MOST_CASES = 10
+"""Cases that are listed."""
+
+
+def report_fragment(report: Report) -> str:
+    """Return the totals by metric and the worst cases as two tables; all text of the cases is redacted and escaped.
+
+    Several agents stand side by side.
+    """
+    bad = sorted((entry for entry in entries_of(report) if is_bad(entry)), key=worst_first)
+    listed = map(redact_entry, bad[:_MOST_CASES])  # notebooks save what they show
+    cases = [[case.label, result.metric, _number(result.score), entry_problem(case, result)] for case, result in listed]
+    sentences = [f"<p>{escape(sentence)}</p>" for sentence in headline(redact(report))]
+    parts = [*sentences, _totals(report)]
+    if cases:
+        parts.append(_table(["case", "metric", "score", "first problem"], cases))
+    if len(bad) > _MOST_CASES:
+        parts.append(f"<p>and {plural(len(bad) - _MOST_CASES, 'other result')} that did not pass</p>")
+    return "\n".join(parts)
+
+
+def case_fragment(case: CaseResult) -> str:
+    """Return a redacted case as an `iframe` without scripts, so that its style and that of a notebook stay apart."""
+    links: dict[str, Any] = {"rows": {}, "addresses": {}}
+    draw = page_template("case.html.jinja").make_module(links)
+    entry = redact(case)
+    view = case_view(entry, redact_content(case.case, DEFAULT), "case", {})
+    title = f"{draw.badge(entry.outcome)} {escape(printable(entry.label))}"  # type: ignore[attr-defined]
+    body = f'<h3>{title}</h3><p class="facts">{escape(case_problem(entry))}</p>{draw.body(view)}'  # type: ignore[attr-defined]
+    style = _page_source("page.css")
+    policy = f"default-src 'none'; style-src {_csp_hash(style)}; img-src data:"
+    head = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}"><style>{style}</style>'
+    page = escape(f'<!doctype html>{head}<body class="body">{body}', quote=True)
+    label = escape(printable(entry.label), quote=True)
+    return f'<iframe title="{label}" srcdoc="{page}" sandbox width="100%" height="600" style="border:0"></iframe>'
+
+
+def _totals(report: Report) -> str:
+    agents = agent_table(report)
+    if agents is not None:
+        rows = [[row.title, *map("; ".join, row.cells)] for row in agents.metrics]
+        return f"{_table(['metric', *map(redact, agents.agents)], rows)}\n<p>{escape(agents.legend)}</p>"
+    totals = [
+        [one.metric, _number(one.mean), *map(str, (one.passed, one.failed, one.skipped, one.errored))]
+        for one in report.summaries
+    ]
+    return _table(["metric", "mean", "passed", "failed", "skipped", "not measured"], totals)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else number_text(value)
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    titles = "".join(f"<th>{escape(title)}</th>" for title in head)
+    lines = ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows]
+    return "\n".join([f"<table><thead><tr>{titles}</tr></thead><tbody>", *lines, "</tbody></table>"])

@@ -28,26 +28,25 @@ WORD_STYLES: dict[Word, str] = {
     "skipped": "dim",
     "passed": "green",
 }
-_NARROWEST, _WIDEST = 80, 120
+_NARROWEST, _WIDTH, _WIDEST = 60, 80, 120
 
 
 def make_console(file: TextIO | None = None) -> Console:
-    """Return a console for a stream: as wide as the terminal up to 120 columns, 80 in a pipe."""
+    """Return a console for a stream: as wide as the terminal, but from 60 to 120 columns; 80 in a pipe."""
     stream = file or sys.stdout
     probe = Console(file=stream)
-    width = min(probe.width, _WIDEST) if probe.is_terminal else _NARROWEST
+    width = min(max(probe.width, _NARROWEST), _WIDEST) if probe.is_terminal else _WIDTH
     return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
 
 
 class _Trimmed:
-    """Anything printable, at 80 columns or more, without the blanks that fill its lines up to the width."""
+    """Anything printable, without the blanks that fill its lines up to the width."""
 
     def __init__(self, renderable: RenderableType) -> None:
         self.renderable = renderable
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        wide = options.update(width=max(options.max_width, _NARROWEST))
-        for line in console.render_lines(self.renderable, wide, pad=False):
+        for line in console.render_lines(self.renderable, options, pad=False):
             while line and not line[-1].text.rstrip(" "):
                 line.pop()
             if line:
@@ -61,6 +60,11 @@ class Screen:
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or make_console()
+
+    @property
+    def width(self) -> int:
+        """Columns of the console."""
+        return self._console.width
 
     def blank(self) -> None:
         """Print an empty line."""

@@ -17,8 +17,9 @@ from toolgrade.report.overview import overview
 from toolgrade.report.redaction import redact, redact_entry
 from toolgrade.report.report import CaseResult, MetricSummary, Report, TrialSummary
 from toolgrade.report.terminal.console import FIRST_COLUMN, WORD_STYLES, Screen, alarm, make_table
-from toolgrade.report.terminal.tables import print_comparison, print_slices, print_tools, print_trend
+from toolgrade.report.terminal.tables import print_agents, print_comparison, print_slices, print_tools, print_trend
 from toolgrade.report.text import phrases
+from toolgrade.report.text.agent_table import agent_table
 from toolgrade.report.text.breakdown import warning_kinds
 from toolgrade.report.text.first_problem import case_problem, entry_problem
 from toolgrade.report.text.headline import facts_line, title_of
@@ -76,7 +77,8 @@ def print_report(
 ) -> None:
     """Print a report: what happened in a few sentences; one line per case, worst first; the worst ones side by side.
 
-    Then follow the findings by tool, the totals, pass rates of slices and agents, and what changed.
+    Then follow the findings by tool, the totals, pass rates of slices, and what changed. With several agents,
+    the totals stand side by side, and below them which agent passed which golden.
 
     Secrets are redacted with the default rules.
 
@@ -127,10 +129,9 @@ def print_report(
         _print_details(screen, entries if full else _worst_per_case(entries)[:details], full=full)
         print_tools(screen, report)
         screen.blank()
-    _print_summary(screen, report)
+    _print_summary(screen, report, quiet=quiet, limit=0 if full else limit)
     for field, parts in view.slices:
         print_slices(screen, field, parts)
-    screen.lines(view.agents)
     print_trend(screen, view.trend)
     if view.comparison is not None:
         screen.blank()
@@ -295,8 +296,8 @@ def _call_table(lines: Sequence[CallRow]) -> Table:
     return table
 
 
-def _print_summary(screen: Screen, report: Report) -> None:
-    """Print the totals over all results, why cases could not be measured, trials, and warnings."""
+def _print_summary(screen: Screen, report: Report, *, quiet: bool, limit: int) -> None:
+    """Print the totals over all results or by agent, why cases could not be measured, trials, and warnings."""
     summaries = report.summaries
     verdict = report.verdict
     screen.line(f"{'PASSED' if verdict.passed else 'FAILED'}: {verdict.counts_text}", _STYLES[verdict.passed], indent=1)
@@ -304,12 +305,16 @@ def _print_summary(screen: Screen, report: Report) -> None:
         screen.line(phrases.INTERRUPTED, "bold red", indent=1)
     if report.totals:
         screen.line(phrases.TOTALS_ONLY, indent=1)
-    _print_totals(screen, summaries)
+    agents = agent_table(report)
+    if agents is None:
+        _print_totals(screen, summaries)
+    else:
+        print_agents(screen, agents, quiet=quiet, limit=limit)
     for one in summaries:
         if one.error is not None:
             screen.line(f"{plural(one.errored, 'error')} of {printable(one.metric)}{one.why}", indent=1)
     screen.lines(phrases.hints(report), "yellow")
-    _print_estimates(screen, summaries)
+    _print_estimates(screen, summaries, judging_only=agents is not None)
     screen.lines(filter(None, [phrases.users_text(report)]))
     _print_trials(screen, report.trial_summaries)
     screen.lines(map(redact, phrases.agreement_lines(report)))
@@ -326,9 +331,9 @@ def _print_totals(screen: Screen, summaries: Sequence[MetricSummary]) -> None:
     screen.print(table)
 
 
-def _print_estimates(screen: Screen, summaries: Sequence[MetricSummary]) -> None:
+def _print_estimates(screen: Screen, summaries: Sequence[MetricSummary], *, judging_only: bool) -> None:
     """Print intervals and the cost of judging, for the metrics that have them."""
-    estimates = list(map(phrases.estimates_text, summaries))
+    estimates = ["" if judging_only else phrases.estimates_text(summary) for summary in summaries]
     judging = list(map(phrases.judging_text, summaries))
     if any((*estimates, *judging)):
         screen.blank()

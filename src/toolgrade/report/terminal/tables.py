@@ -1,8 +1,8 @@
-"""Tables in a terminal: findings by tool, pass rates, and the comparison of two evaluations."""
+"""Tables in a terminal: findings by tool, agents side by side, and the comparison of two evaluations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -15,11 +15,13 @@ from toolgrade.report.redaction import redact
 from toolgrade.report.report import Report
 from toolgrade.report.terminal.console import (
     FIRST_COLUMN,
+    WORD_STYLES,
     Screen,
     alarm,
     interval_cell,
     make_table,
 )
+from toolgrade.report.text.agent_table import AgentOutcome, AgentTable, GoldenRow
 from toolgrade.report.text.breakdown import changes_by_tool, problem_rows
 from toolgrade.report.text.headline import changes_text, title_with_date
 from toolgrade.report.text.phrases import WORD_TEXTS, broken_runs_note, comparison_cells, one_line, p_legend
@@ -27,7 +29,6 @@ from toolgrade.report.text.slices import MOST_SLICES, SLICE_COLUMNS, Slice, rate
 from toolgrade.result import ResultStatus
 
 _MOST_TOOLS = 15
-_TOOL_COLUMN = 40
 _NAMES = 3
 _LONGEST_NAME = 48
 
@@ -54,14 +55,83 @@ def print_changes_by_tool(screen: Screen, changes: Sequence[CaseChange], heading
 def _print_table(screen: Screen, last: str, rows: Sequence[tuple[str, int, str]], hint: str) -> None:
     """Print tools with their number of cases and some words."""
     table = make_table("cases", first="tool", last=last)
-    table.columns[0].max_width = _TOOL_COLUMN
+    table.columns[0].max_width = max(FIRST_COLUMN, screen.width // 2)
     for tool, cases, words in rows[:_MOST_TOOLS]:
         table.add_row(Text(shorten(tool, _LONGEST_NAME)), f"{cases:,}", Text(words))
     screen.print(table)
     screen.more(len(rows) - _MOST_TOOLS, hint)
 
 
+_CELL = 17
+"""Columns that an agent needs beside others."""
 _LABEL = 72
+
+
+def print_agents(screen: Screen, table: AgentTable, *, quiet: bool, limit: int) -> None:
+    """Print the metrics by agent, and up to `limit` goldens (0 for all) unless `quiet`.
+
+    Agents stand beside each other if there is room, else below each other.
+    """
+    agents = [one_line(redact(name), _LABEL) for name in table.agents]
+    is_narrow = screen.width < FIRST_COLUMN + _CELL * len(agents)
+    if is_narrow:
+        _print_metric_lines(screen, agents, table)
+    else:
+        rows = [(_title(row.title, row.threshold), ["\n".join(cell) for cell in row.cells]) for row in table.metrics]
+        screen.print(_agent_columns(screen.width, "metric", agents, rows))
+    if not quiet:
+        listed = table.goldens[: limit or None]
+        screen.blank()
+        screen.line(table.golden_title, "bold", indent=1)
+        if is_narrow:
+            _print_golden_lines(screen, agents, listed)
+        else:
+            goldens = [(_name(row), list(map(_outcome_cell, row.cells))) for row in listed]
+            screen.print(_agent_columns(screen.width, "golden", agents, goldens))
+        screen.more(len(table.goldens) - len(listed), "(--limit 0 lists all)")
+    screen.blank()
+    screen.line(table.legend, "dim", indent=1)
+
+
+def _title(metric: str, threshold: float) -> str:
+    return f"{printable(redact(metric))} (threshold={threshold:g})"
+
+
+def _name(row: GoldenRow) -> str:
+    return one_line(redact(row.name), _LABEL)
+
+
+def _outcome_cell(cell: AgentOutcome) -> Text:
+    text = "FAILED" if cell.text == "failed" else cell.text
+    return Text(text, WORD_STYLES[cell.word] if cell.word else "dim")
+
+
+def _agent_columns(
+    width: int, first: str, agents: Sequence[str], rows: Iterable[tuple[str, Sequence[str | Text]]]
+) -> Table:
+    """Return a table with a column for each agent; all of its tables have the same columns."""
+    room = (width - FIRST_COLUMN - 2) // len(agents) - 2
+    table = Table(box=None, show_edge=False, header_style="bold", expand=True, padding=(0, 1))
+    table.add_column(first, overflow="fold", ratio=1)
+    for name in agents:
+        table.add_column(Text(name, overflow="fold"), overflow="fold", width=min(room, FIRST_COLUMN))
+    for title, cells in rows:
+        table.add_row(Text(title), *cells)
+    return table
+
+
+def _print_metric_lines(screen: Screen, agents: Sequence[str], table: AgentTable) -> None:
+    for row in table.metrics:
+        screen.line(_title(row.title, row.threshold), "bold", indent=1)
+        for name, cell in zip(agents, row.cells, strict=True):
+            screen.line(f"{name}: {'; '.join(cell)}", indent=3)
+
+
+def _print_golden_lines(screen: Screen, agents: Sequence[str], rows: Iterable[GoldenRow]) -> None:
+    for row in rows:
+        screen.line(_name(row), indent=1)
+        texts = [Text.assemble(f"{name}: ", _outcome_cell(cell)) for name, cell in zip(agents, row.cells, strict=True)]
+        screen.print(Text("; ").join(texts), indent=3)
 
 
 def print_slices(screen: Screen, field: str, parts: Sequence[Slice]) -> None:
@@ -89,6 +159,7 @@ def print_trend(screen: Screen, points: Sequence[TrendPoint]) -> None:
 
 
 _FEW = 10
+_WIDE = 80
 _FEWEST_POINTS = 2
 _MAX_NAMES = 3
 _TEXT = 200
@@ -109,7 +180,7 @@ def print_comparison(comparison: Comparison, *, limit: int = 20, console: Consol
         screen.line(verdict.counts_text, indent=3)
     screen.line(f"{plural(comparison.in_both, 'case')} in both: {changes_text(comparison.outcomes)}.")
     screen.blank()
-    screen.print(_table(comparison))
+    _print_metrics(screen, comparison)
     regressions = [change for metric in comparison.metrics for change in metric.regressions]
     print_changes_by_tool(screen, regressions, "passed in A, failed in B, by tool")
     for metric in comparison.metrics:
@@ -121,6 +192,19 @@ def print_comparison(comparison: Comparison, *, limit: int = 20, console: Consol
     screen.blank()
     screen.lines(filter(None, (*_column_key(comparison), broken_runs_note(comparison))), "dim")
     screen.lines((*_caveats(comparison), *map(printable, comparison.notes)))
+
+
+def _print_metrics(screen: Screen, comparison: Comparison) -> None:
+    """Print the figures of each metric; where nine columns have no room, below its name."""
+    if screen.width >= _WIDE:
+        screen.print(_table(comparison))
+        return
+    for metric in comparison.metrics:
+        pairs, mean_a, mean_b, difference, interval, worse, better, p_value = comparison_cells(metric)
+        screen.line(printable(metric.metric), "bold")
+        within = "" if interval == "-" else f" ({interval})"
+        screen.line(f"mean of {pairs} pairs: {mean_a} in A, {mean_b} in B; {difference}{within}", indent=2)
+        screen.line(f"{worse} worse, {better} better, p {p_value}", indent=2)
 
 
 def _table(comparison: Comparison) -> Table:
