@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.console import Console
 
 from processes import assert_golden
@@ -25,7 +26,7 @@ from toolgrade import (
     evaluate,
 )
 from toolgrade.report.terminal import print_report
-from toolgrade.report.terminal.console import make_console
+from toolgrade.report.terminal.console import Name, make_console
 from toolgrade.report.terminal.results import print_result
 
 #: Text as an attacker, or an unlucky model, would write it: markup, colours, a bell, C1 codes, reversed writing.
@@ -424,6 +425,28 @@ def first_column(text: str) -> str:
     header = next(line for line in text.split("\n") if line.startswith(" metric "))
     rows = text[text.index(header) :].split("\n")
     return re.sub(r"\s", "", "".join(row[: header.index("mean") - 2] for row in rows))
+
+
+# Names
+
+
+@given(
+    st.lists(st.sampled_from(["tool", "correctness", "denominator", "f1"]), min_size=1),
+    st.lists(st.sampled_from(["_", "(", ", ", " -> ", "-", "=", ") "]), min_size=50, max_size=50),
+    st.integers(15, 40),
+)
+def test_names_are_wrapped_between_words(words: list[str], separators: list[str], width: int) -> None:
+    """Nothing is lost but blanks, and no word is broken."""
+    name = "".join(map("".join, zip(words, separators, strict=False)))
+    console = Console(width=width, file=io.StringIO(), highlight=False)
+    with console.capture() as capture:
+        console.print(Name(name))
+    lines = capture.get().split("\n")
+
+    assert "".join(lines).replace(" ", "") == name.replace(" ", "")
+    assert max(map(cell_len, lines)) <= width
+    for word in words:
+        assert capture.get().count(word) == name.count(word)
 
 
 def test_a_warning_has_the_names_of_its_first_case() -> None:

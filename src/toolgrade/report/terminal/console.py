@@ -6,11 +6,14 @@ as markup.
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table
@@ -88,6 +91,35 @@ class Screen:
         """Print how many more entries there are than were printed; nothing if there are none."""
         if amount > 0:
             self.line(f"... and {amount:,} more {words}", "dim", indent=indent)
+
+
+_WORD_END = re.compile(r"(?<= )|(?<=[^ ]\()")
+_PIECE_END = re.compile(r"(?<=[_.,=/-])")
+
+
+class Name:
+    """A name in a table, wrapped between words; a word that is longer than a line is wrapped after `_` and the like."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement.get(console, options, Text(self._text))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines: list[str] = []
+        for piece in _pieces(self._text, options.max_width):
+            if lines and cell_len(lines[-1] + piece.rstrip()) <= options.max_width:
+                lines[-1] += piece
+            else:
+                lines.append(piece)
+        yield Text("\n".join(map(str.rstrip, lines)), overflow="fold")
+
+
+def _pieces(text: str, width: int) -> Iterator[str]:
+    """Yield the words of a text; those that are longer than a line in parts."""
+    for word in _WORD_END.split(text):
+        yield from _PIECE_END.split(word) if cell_len(word.rstrip()) > width else [word]
 
 
 def make_table(*numbers: str, first: str = "", last: str = "", **options: Any) -> Table:  # noqa: ANN401 - of rich

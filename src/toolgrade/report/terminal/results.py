@@ -16,7 +16,7 @@ from toolgrade.redact import DEFAULT
 from toolgrade.report.overview import overview
 from toolgrade.report.redaction import redact, redact_entry
 from toolgrade.report.report import CaseResult, MetricSummary, Report, TrialSummary
-from toolgrade.report.terminal.console import FIRST_COLUMN, WORD_STYLES, Screen, alarm, make_table
+from toolgrade.report.terminal.console import FIRST_COLUMN, WORD_STYLES, Name, Screen, alarm, make_table
 from toolgrade.report.terminal.tables import print_agents, print_comparison, print_slices, print_tools, print_trend
 from toolgrade.report.text import phrases
 from toolgrade.report.text.agent_table import agent_table
@@ -207,7 +207,7 @@ def _print_cases(screen: Screen, entries: Sequence[Entry], limit: int) -> None:
     for entry in map(redact_entry, listed):
         case, result = entry
         label, score, problem = one_line(case.label, _LABEL), number_or_dash(result.score), entry_problem(case, result)
-        table.add_row(Text(label), score, _word(entry), Text(problem))
+        table.add_row(Name(label), score, _word(entry), Text(problem))
     screen.print(table)
     screen.more(len(entries) - len(listed), "(--limit 0 lists all)")
 
@@ -327,7 +327,7 @@ def _print_totals(screen: Screen, summaries: Sequence[MetricSummary]) -> None:
     for one in summaries:
         title = f"{printable(one.metric)} (threshold={one.threshold:g})"
         mean, failed, errored = number_or_dash(one.mean), alarm(one.failed), alarm(one.errored)
-        table.add_row(Text(title), mean, f"{one.passed:,}", failed, f"{one.skipped:,}", errored)
+        table.add_row(Name(title), mean, f"{one.passed:,}", failed, f"{one.skipped:,}", errored)
     screen.print(table)
 
 

@@ -16,6 +16,7 @@ from toolgrade.report.report import Report
 from toolgrade.report.terminal.console import (
     FIRST_COLUMN,
     WORD_STYLES,
+    Name,
     Screen,
     alarm,
     interval_cell,
@@ -57,7 +58,7 @@ def _print_table(screen: Screen, last: str, rows: Sequence[tuple[str, int, str]]
     table = make_table("cases", first="tool", last=last)
     table.columns[0].max_width = max(FIRST_COLUMN, screen.width // 2)
     for tool, cases, words in rows[:_MOST_TOOLS]:
-        table.add_row(Text(shorten(tool, _LONGEST_NAME)), f"{cases:,}", Text(words))
+        table.add_row(Name(shorten(tool, _LONGEST_NAME)), f"{cases:,}", Text(words))
     screen.print(table)
     screen.more(len(rows) - _MOST_TOOLS, hint)
 
@@ -116,7 +117,7 @@ def _agent_columns(
     for name in agents:
         table.add_column(Text(name, overflow="fold"), overflow="fold", width=min(room, FIRST_COLUMN))
     for title, cells in rows:
-        table.add_row(Text(title), *cells)
+        table.add_row(Name(title), *cells)
     return table
 
 
@@ -141,7 +142,7 @@ def print_slices(screen: Screen, field: str, parts: Sequence[Slice]) -> None:
     table = make_table(*SLICE_COLUMNS[1:], first=f"by {printable(field)}")
     table.expand = False
     for name, cells in rows:
-        table.add_row(Text(one_line(name, _LABEL)), *cells)
+        table.add_row(Name(one_line(name, _LABEL)), *cells)
     screen.print(table)
     screen.more(len(parts) - len(rows), "(the HTML report has all)")
 
@@ -215,7 +216,7 @@ def _table(comparison: Comparison) -> Table:
         names = dict.fromkeys((printable(metric.metric), printable(metric.metric_b)))
         pairs, mean_a, mean_b, difference, interval, _, better, p_value = comparison_cells(metric)
         table.add_row(
-            Text(" -> ".join(names)),
+            Name(" -> ".join(names)),
             Text(pairs, style="yellow" if metric.unscored else ""),
             *(mean_a, mean_b, difference),
             interval_cell(interval, metric.interval, neutral=0),
@@ -235,7 +236,7 @@ def _print_changes(screen: Screen, changes: Sequence[CaseChange], heading: Text,
     table = make_table("A", "B", first="case", last=f"first finding in {failed}")
     listed = changes[: limit or None]
     for change in listed:
-        label, finding = Text(one_line(change.label, FIRST_COLUMN)), Text(one_line(change.finding or "", _TEXT))
+        label, finding = Name(one_line(change.label, FIRST_COLUMN)), Text(one_line(change.finding or "", _TEXT))
         table.add_row(label, number_text(change.score_a), number_text(change.score_b), finding)
     screen.print(table)
     screen.more(len(changes) - len(listed), "(--limit 0 lists all)")
