@@ -17,8 +17,10 @@ from toolgrade import (
     LLMTestCase,
     Run,
     ToolCall,
+    ToolCorrectnessMetric,
     Turn,
     UserTurn,
+    evaluate,
     write_cases,
 )
 from toolgrade.cases import RunStatus
@@ -398,3 +400,16 @@ def test_an_update_keeps_from(tmp_path: Path) -> None:
     assert done.exit_code == 0
     written = json.loads((tmp_path / "goldens.jsonl").read_text("utf-8"))
     assert written["expected_tools"]["plan"][1]["input_parameters"] == {"order": origin, "amount": 41}
+
+
+def test_the_run_itself_passes_its_golden(tmp_path: Path) -> None:
+    """And another argument does not."""
+    _, goldens = approve(tmp_path, GOOD.to_test_case(id="r1"))
+    golden = Golden.model_validate((goldens or [])[0])
+    other = GOOD.model_copy(update={"calls": [ToolCall(name="login", input_parameters={"user": "bob"}), GOOD.calls[1]]})
+    report = evaluate(
+        [run.to_test_case(expected_tools=golden.expected_tools) for run in (GOOD, other)],
+        [ToolCorrectnessMetric(evaluation_params=["input_parameters"], should_exact_match=True)],
+    )
+
+    assert [result.score for _, result in report.results()] == [1, 0]

@@ -1018,3 +1018,47 @@ def test_a_golden_of_a_conversation(tmp_path: Path) -> None:
     assert "its golden has 2 turns, and the conversation 3: turn 3 was not scored" in longer.out
     assert run(tmp_path, "--toolgrade-update", **settings).code == 0
     assert run(tmp_path, **settings).code == 0
+
+
+def test_a_golden_holds_no_secret(tmp_path: Path) -> None:
+    """Neither in arguments nor in the question; a hidden value is not compared later, the others are."""
+    write(
+        tmp_path,
+        """
+import os
+def test_login(toolgrade_golden):
+    arguments = {"password": os.environ["WORD"], "user": os.environ["NAME"]}
+    call = ToolCall(name="login", input_parameters=arguments)
+    toolgrade_golden(LLMTestCase(input="use ghp_0123456789abcdefghijABCDEFGHIJ012345", tools_called=[call]))
+""",
+    )
+    first = run(tmp_path, WORD="hunter2", NAME="ann")
+    text = (tmp_path / "__toolgrade__" / "test_agent.test_login.json").read_text(encoding="utf-8")
+
+    assert first.code == 0
+    assert "hunter2" not in text
+    assert "ghp_" not in text
+    assert run(tmp_path, WORD="another", NAME="ann").code == 0
+    failed = run(tmp_path, WORD="hunter3", NAME="bob")
+    assert failed.code == 1
+    assert "hunter3" not in failed.out
+
+
+def test_a_test_that_is_run_again_counts_once(tmp_path: Path) -> None:
+    """What plugins that repeat tests report of earlier attempts has the outcome "rerun"."""
+    write(tmp_path, MIXED)
+    (tmp_path / "conftest.py").write_text(
+        """
+import pytest
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if report.failed:
+        report.outcome = "rerun"
+    return report
+""",
+        encoding="utf-8",
+    )
+    done = run(tmp_path, "-k", "fixture or passing")
+
+    assert "mean 1 over 1 case; 1 passed, 0 failed" in done.out

@@ -683,3 +683,13 @@ def test_details_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"{rows} cases of this page are rows without details" in light
     assert "without details" not in full
     assert len(light) < len(full)
+
+
+def test_failures_come_first() -> None:
+    """What failed, then what was not measured, then what passed; the lowest score first."""
+    entries = [
+        attributes for attributes in Reading(render_html(small_report())).all("details") if "data-v" in attributes
+    ]
+
+    assert [entry["data-v"] for entry in entries] == ["failed", "failed", "not_measured", "passed", "passed", "passed"]
+    assert [entry["data-i"] for entry in entries] == ["0", "5", "3", "1", "2", "4"]

@@ -1,9 +1,13 @@
 """Nothing that leaves a report holds a secret, while the score was made from the real values."""
 
+import pytest
+
 from toolgrade import LLMTestCase, MetricResult, Report, ResultStatus, ToolCall, ToolCorrectnessMetric, evaluate
 from toolgrade.expect import Approx, Expect, Plan
 from toolgrade.redact import DEFAULT, OFF, REDACTED
 from toolgrade.report.redaction import redact
+from toolgrade.report.terminal import print_report
+from toolgrade.report.terminal.console import make_console
 from toolgrade.report.text.first_problem import brief, first_problem
 from toolgrade.result import Finding
 
@@ -26,6 +30,23 @@ def test_the_written_report_holds_no_secret() -> None:
     assert not [secret for secret in SECRETS if secret in text]
     assert REDACTED in text
     assert '"expected_value": 1' in text
+
+
+def test_the_reason_holds_no_secret() -> None:
+    """A reason is made to be sent on."""
+    reason = report().cases[0].results[0].reason or ""
+
+    assert not [secret for secret in SECRETS if secret in reason]
+    assert "$.input_parameters.max_tokens expected 1, called with 2" in reason
+
+
+def test_the_terminal_shows_no_secret(capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither the short list nor the comparison side by side."""
+    print_report(report(), title="secrets", console=make_console())
+    out = capsys.readouterr().out
+
+    assert not [secret for secret in SECRETS if secret in out]
+    assert "max_tokens: 1" in out
 
 
 def test_the_score_sees_the_real_values() -> None:
