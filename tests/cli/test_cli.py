@@ -425,23 +425,6 @@ def test_metrics_of_calls_alone(metric: str, options: list[str], mean: float, co
     assert result.stderr == ("failed: 1 of 1 case failed\n" if code else "")
 
 
-def test_metrics_of_calls_alone_in_the_terminal() -> None:
-    """Each metric has its table, and the first problem is described briefly."""
-    names = ["argument-schema", "tool-efficiency", "tool-success-rate", "tool-recovery"]
-    result = score(lines(ALONE), *(part for name in names for part in ("--metric", name)), "--budget=max_calls=1")
-
-    assert result.exit_code == 1
-    for text in (
-        "c2 look: args.n does not fit the schema (+1)",
-        "c3 look: redundant call",
-        "c2 look: failed (+1)",
-        "c4 book: failed, not tried again",
-        "calls: 4 calls, 3 over the budget of 1 = 0 (failed at 1).",
-    ):
-        assert text in result.stdout
-    assert "= same" not in result.stdout
-
-
 CHANGED = {
     "id": "changed",
     "expected_tools": [call("look"), call("book", n=1)],

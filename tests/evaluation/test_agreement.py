@@ -149,7 +149,6 @@ def test_trials(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(line in shown for line in LINES)
     assert all(line in render_markdown(report, title="t") for line in LINES)
     assert all(line in render_html(report) for line in LINES)
-    assert f'name="agreement" value="{LINES[0]}"' in render_junit(report, title="t")
     plain = report.to_dict()
     assert plain["agreement"] == {
         "writes": pytest.approx(1 / 3),

@@ -43,7 +43,7 @@ def _noted(function: Callable[P, Report]) -> Callable[Concatenate[Checks, P], Re
     def measured(self: Checks, /, *args: P.args, **options: P.kwargs) -> Report:
         __tracebackhide__ = True
         options.setdefault("show_progress", False)
-        return self._add_notes(function(*args, **options))
+        return self._add_notes(function(*args, **options))  # pyright: ignore[reportPrivateUsage] - a method
 
     return measured
 
@@ -57,7 +57,7 @@ def _noted_async(
     async def measured(self: Checks, /, *args: P.args, **options: P.kwargs) -> Report:
         __tracebackhide__ = True
         options.setdefault("show_progress", False)
-        return self._add_notes(await function(*args, **options))
+        return self._add_notes(await function(*args, **options))  # pyright: ignore[reportPrivateUsage] - likewise
 
     return measured
 

@@ -106,8 +106,10 @@ def _time(seconds: Iterable[object]) -> dict[str, str]:
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield the verdict, the facts about the evaluation, and what was not scored."""
+    """Yield the verdict, the cases by outcome, the facts about the evaluation, and what was not scored."""
     yield "verdict", one_line(report.verdict.sentence)
+    for outcome, amount in report.verdict.counts.items():
+        yield f"cases.{outcome}", str(amount)
     for name, value in report.about.items():
         if isinstance(value, (str, int, float)):
             yield f"about.{one_line(name, _MAX_NAME)}", one_line(str(value))
