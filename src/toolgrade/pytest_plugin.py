@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["Checks", "GoldenChecks"]
 
 _FOLDER = "__toolgrade__"
-_COLUMNS = 80
-_FEWEST_COLUMNS = 40
 _FIXTURES = {"toolgrade", "toolgrade_golden"}
 _PROPERTY = "toolgrade."
 _TAPE = pytest.StashKey["ReplayedTest"]()
@@ -87,48 +85,14 @@ def _has_workers(config: pytest.Config) -> bool:
 
 
 def _report_target(config: pytest.Config) -> Path | None:
-    """Return the file of the report: that of the option, or else that of the settings in `pyproject.toml`."""
-    option, source = config.getoption("--toolgrade-report"), "--toolgrade-report"
-    if option is None:
-        option, source = _report_setting(), "pyproject.toml: tool.toolgrade.pytest.report"
+    """Return the file of the report."""
+    option = config.getoption("--toolgrade-report")
     if option is None:
         return None
     target = Path(option).absolute()
     if not target.parent.is_dir():
-        raise pytest.UsageError(f"{source}: there is no folder {str(target.parent)!r}")
+        raise pytest.UsageError(f"--toolgrade-report: there is no folder {str(target.parent)!r}")
     return target
-
-
-def _may_have_settings() -> bool:
-    """Return whether toolgrade occurs in the nearest `pyproject.toml`, so that most runs need not parse it."""
-    try:
-        folder = Path.cwd()
-        paths = [place / "pyproject.toml" for place in (folder, *folder.parents)]
-        file = next((path for path in paths if path.is_file()), None)
-        return file is not None and b"toolgrade" in file.read_bytes()
-    except OSError:  # a run of tests must not fail because of a file that is none of its business
-        return False
-
-
-def _report_setting() -> str | None:
-    """Return `report` of the table `[tool.toolgrade.pytest]`."""
-    if not _may_have_settings():
-        return None
-    from toolgrade._internal.project_settings import read_project_settings
-    from toolgrade.errors import ConfigurationError
-
-    try:
-        settings = read_project_settings()
-        table = {} if settings is None else settings.table.get("pytest", {})
-        if settings is None or table == {}:
-            return None
-        if not isinstance(table, dict):
-            raise settings.error("pytest", f"must be a table, got {table!r}")
-        for key in table.keys() - {"report"}:
-            raise settings.unknown(f"pytest.{key}", key, ["report"])
-        return settings.path("pytest.report", table["report"])
-    except ConfigurationError as error:
-        raise pytest.UsageError(str(error)) from None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -276,11 +240,10 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         notes.clear()
     add_section = getattr(report.longrepr, "addsection", None)
     if call.excinfo is not None and add_section is not None:
-        width, colour = _terminal(item.config)
         for failed in _failed_reports(call.excinfo.value):
             from toolgrade._pytest.fixtures import difference_text
 
-            add_section("toolgrade", difference_text(failed, width=width, colour=colour))
+            add_section("toolgrade", difference_text(failed))
         _shorten_summary(report, call.excinfo.value)
 
 
@@ -316,22 +279,6 @@ def _shorten_summary(report: pytest.TestReport, error: BaseException) -> None:
         from toolgrade._pytest.fixtures import failure_text
 
         crash.message = failure_text(failed)
-
-
-def _terminal(config: pytest.Config) -> tuple[int, bool]:
-    """Return the columns of the terminal, and whether failures are coloured; not in a file of JUnit XML."""
-    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
-    if worker is not None:
-        columns, has_colours = worker.get("toolgrade_terminal", (_COLUMNS, False))
-        return columns, has_colours
-    writer = config.get_terminal_writer()
-    return max(writer.fullwidth, _FEWEST_COLUMNS), writer.hasmarkup and not config.getoption("xmlpath", None)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - pytest-xdist may not be installed
-    """Tell a worker of pytest-xdist about the terminal, which it does not have."""
-    node.workerinput["toolgrade_terminal"] = _terminal(node.config)
 
 
 def _failed_reports(error: BaseException) -> Iterator[Report]:

@@ -72,21 +72,6 @@ def test_wrong_input_exits_with_2(tmp_path: Path, arguments: list[str], message:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "c"]
 
 
-def test_a_bad_line_fails_a_run_with_a_minimum(tmp_path: Path) -> None:
-    """It is named with its file, and counts as a case that was not measured."""
-    (tmp_path / "a").write_text(json.dumps(GOOD) + '\n{"id": "t')
-    write(tmp_path / "b", GOOD)
-
-    done = toolgrade_score("a", "b", "--pass-rate", "0.5", folder=tmp_path)
-
-    assert done.err.splitlines() == [
-        "warning: a:2: $: a torn line: its writer stopped before its end",
-        "warning: 1 line cannot be read; each counts as a case that was not measured",
-        "failed: 1 of 3 cases could not be measured (a line 2: $: a torn line: its writer stopped before its end)",
-    ]
-    assert done.code == 1
-
-
 def test_names_of_files_are_not_obeyed_by_a_terminal(tmp_path: Path) -> None:
     """What a file is called is data."""
     name = "a\x1b[31m"

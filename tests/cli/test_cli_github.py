@@ -113,17 +113,6 @@ def test_an_unnamed_run_has_no_line_in_goldens() -> None:
     )
 
 
-@pytest.mark.parametrize("ascii", [True, False])
-def test_the_line_of_an_item_is_found_in_both_spellings_of_json(ascii: bool) -> None:
-    """With `é` as it is, and escaped as Python's `json.dumps` writes it."""
-    goldens = [{"input": "other"}, {"input": "café", "expected_tools": EXPECTED}]
-    Path("goldens.json").write_text(json.dumps(goldens, indent=1, ensure_ascii=ascii), encoding="utf-8")
-    write("runs.jsonl", {"input": "café", "tools_called": []})
-
-    (line,) = printed("score", "runs.jsonl", "--goldens", "goldens.json")
-    assert ",file=goldens.json,line=6::" in line
-
-
 TESTS = """
 class TestIt:
     def test_a(self): ...

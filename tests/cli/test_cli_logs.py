@@ -14,7 +14,6 @@ from command_runner import RUNNER
 from toolgrade.cli.main import main
 from tracing import Script, ScriptedCall, Step, otlp
 
-CALLS = [{"name": "add", "execution": {"status": "ok"}}]
 SCRIPT = Script("Q1", [Step("boss", [ScriptedCall("add", "c1", {"a": 1}, "3")]), Step("boss", [], "Done.")])
 
 

@@ -304,8 +304,7 @@ def test_input_that_is_not_a_report_exits_with_2(data: bytes, message: str, tmp_
 # What changed
 
 
-@pytest.mark.parametrize("command", ["report", "score"])
-def test_a_baseline(command: str, tmp_path: Path) -> None:
+def test_earlier_results(tmp_path: Path) -> None:
     """What got worse and better is named, in the terminal and in Markdown."""
     now = [
         CASES[0].model_copy(update={"tools_called": []}),
@@ -313,17 +312,14 @@ def test_a_baseline(command: str, tmp_path: Path) -> None:
         CASES[2].model_copy(update={"tools_called": [LOOK]}),
     ]
     (tmp_path / "before.json").write_text(REPORT.to_json(), encoding="utf-8")
-    (tmp_path / "runs.jsonl").write_text("".join(case.to_json() + "\n" for case in now), encoding="utf-8")
     after = evaluate(now, [ToolCorrectnessMetric()], show_progress=False)
     (tmp_path / "after.json").write_text(after.to_json(), encoding="utf-8")
-    source = "after.json" if command == "report" else "runs.jsonl"
-    sources = ["before.json", source] if command == "report" else [source, "--baseline", "before.json"]
-    names = ["--name", "before.json", "--name", "after"] if command == "report" else ["--name", "after"]
-    done = run_python([*COMMAND, command, *sources, "-q", *names], tmp_path)
-    page = run_python([*COMMAND, command, *sources, "--md", "-"], tmp_path)
+    command = [*COMMAND, "report", "before.json", "after.json"]
+    done = run_python([*command, "-q", "--name", "before.json", "--name", "after"], tmp_path)
+    page = run_python([*command, "--md", "-"], tmp_path)
 
     assert done.err == page.err == FAILED
-    assert_golden("cli-report-baseline.txt", done.out)
+    assert_golden("cli-report-earlier.txt", done.out)
     assert "### ❌ Regressions: passed before, fail now\n\n`tool_correctness`\n\n- `right` 1 → 0: `Missing:" in page.out
     assert (
         "### ✅ Improvements: failed before, pass now\n\n`tool_correctness`\n\n- `wrong` 0 → 1: `Missing:" in page.out

@@ -15,7 +15,6 @@ from command_runner import RUNNER
 from processes import COMMAND, assert_golden, run_python
 from toolgrade import ToolCorrectnessMetric, read_cases, validate
 from toolgrade.cli.main import main
-from toolgrade.testing import FakeOpenAI, ReceivedRequest
 
 FORBIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
 HOSTILE = "[red]x[/red] \x1b[31m\x07\u202e"
@@ -78,7 +77,7 @@ def test_table_without_clusters(tmp_path: Path) -> None:
 
 def test_the_command_is_the_function() -> None:
     """All options of the command line reach the library, those of the metrics among them."""
-    options = "--label=metadata.reward --threshold-label=0.5 --cluster=metadata.task --resamples=70 --seed=4"
+    options = "--label=metadata.reward --threshold-label=0.5 --cluster=metadata.task"
     metrics = "--metric=tool-correctness --params=input --denominator=f1 --threshold=0.6 --strict"
     done = run(lines(*CASES), *options.split(), *metrics.split(), "--json=-")
     metric = ToolCorrectnessMetric(
@@ -90,8 +89,6 @@ def test_the_command_is_the_function() -> None:
         label="metadata.reward",
         positive_from=0.5,
         cluster="metadata.task",
-        resamples=70,
-        seed=4,
     )
 
     assert done.exit_code == 0
@@ -111,7 +108,6 @@ def test_the_command_is_the_function() -> None:
         (lines(*CASES), ["--label", "metadata.reward", "--threshold-label", "nan"], 2, "nan is not a finite number"),
         (lines(*CASES), ["--label", "metadata.reward", "--threshold-label", "1e999"], 2, "inf is not a finite number"),
         (lines(*CASES), ["--label", "metadata.reward", "--threshold-label", "1e300"], 1, ""),
-        (lines(*CASES), ["--label", "metadata.reward", "--resamples", "0"], 2, "0 is not in the range x>=1"),
         (lines(*CASES), ["--label", "metadata.reward", "--ordered", "--exact"], 2, "cannot be combined"),
         (b"{\n[", ["--label", "metadata.reward"], 2, "error: <stdin>: $: not JSON"),
     ],
@@ -149,75 +145,3 @@ def test_hostile_names_are_escaped() -> None:
     assert (refused.exit_code, accepted.exit_code) == (2, 0)
     assert not FORBIDDEN.search(refused.output + accepted.output)
     assert "10 cases by metadata.[red]x[/red] \\x1b[31m" in accepted.output
-
-
-TOOLS = [{"name": "look", "description": "Looks."}, {"name": "book", "description": "Books."}]
-
-
-def conversation(number: int, called: str, reward: int) -> dict[str, Any]:
-    """A conversation of one question that wants a look."""
-    turns = [
-        {"role": "user", "content": f"Look at {number}."},
-        {"role": "assistant", "content": "Done.", "tools_called": [{"name": called}]},
-    ]
-    return {"turns": turns, "available_tools": TOOLS, "metadata": {"reward": reward}}
-
-
-def looks(request: ReceivedRequest) -> str:
-    """Accept calls of `look` only."""
-    record = json.loads(request.body["messages"][1]["content"].split("\n")[1])
-    verdict = "no" if record.get("call", {}).get("name") == "book" else "yes"
-    fields = request.body["response_format"]["json_schema"]["schema"]["properties"]
-    reply = {"evidence": [], "reasoning": "it fits", "verdict": verdict, "missing": []}
-    return json.dumps({name: reply[name] for name in fields})
-
-
-def test_judged_metrics_ask_once(tmp_path: Path) -> None:
-    """Conversations and cases; verdicts of the file are not requested again."""
-    pytest.importorskip("openai", reason="the core is tested alone here, without OpenAI's client")
-    dialogues = [conversation(number, ("look", "book")[number % 2], 1 - number % 2) for number in range(4)]
-    cases = [
-        {
-            **case(number, ("look book", "book")[number % 2], 1 - number % 2),
-            "input": f"Look at {number}.",
-            "available_tools": TOOLS,
-        }
-        for number in range(4)
-    ]
-    options = ["--label=metadata.reward", "--judge=m", f"--cache={tmp_path / 'verdicts.sqlite'}", "--json=-"]
-    with FakeOpenAI(answer=looks) as server:
-        settings = {"TOOLGRADE_JUDGE_BASE_URL": server.base_url, "TOOLGRADE_JUDGE_API_KEY": "sk-x"}
-        answers = []
-        for metrics, entries in [
-            (["--metric=tool-use"], dialogues),
-            (["--metric=tool-correctness"], cases),
-        ] * 2:
-            arguments = ["validate", "-", *options, *metrics]
-            done = RUNNER.invoke(main, arguments, input=lines(*entries), env=settings)
-            assert done.exit_code == 0, done.output
-            answers.append((json.loads(done.stdout), len(server.requests)))
-    (use, _), (selection, requests), *again = answers
-
-    assert [metric["metric"] for metric in use["metrics"]] == ["tool_use"]
-    assert [metric["metric"] for metric in selection["metrics"]] == ["tool_correctness(judged)"]
-    assert [metric["auc"] for metric in use["metrics"] + selection["metrics"]] == [1, 1]
-    assert again == [(use, requests), (selection, requests)]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--metric", "tool-use"], "give --judge or set TOOLGRADE_JUDGE_MODEL"),
-        (["--cache", "verdicts.sqlite"], "--cache must be used with --judge"),
-        (["--judge", "m", "--metric", "tool-efficiency"], "--judge is an option of tool-correctness and tool-use"),
-        (["--metric", "tool-use", "--judge", "m", "--cache", "no/where"], "there is no folder no"),
-    ],
-    ids=["no model", "nothing judged", "not judged", "no folder"],
-)
-def test_options_of_the_judge(options: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A judge needs a metric, and a judged metric needs a model."""
-    monkeypatch.delenv("TOOLGRADE_JUDGE_MODEL", raising=False)
-    done = run(lines(*CASES), "--label=metadata.reward", *options)
-
-    assert done.exit_code == 2
-    assert message in " ".join(done.stderr.split())

@@ -11,8 +11,6 @@ import pytest
 
 import toolgrade.cli
 from processes import run_python
-from toolgrade import calls, cases
-from toolgrade._internal.model import Model
 from toolgrade.cli.main import _SECTIONS, main
 
 CASE = {"tools_called": [{"name": "search"}], "expected_tools": [{"name": "search"}]}
@@ -92,15 +90,6 @@ def test_a_case_of_plain_calls_loads_neither_plans_nor_other_metrics(tmp_path: P
         for name in ("base", "call_filter", "called_tools", "tool_correctness", "tool_effects", "wording")
     }
     assert not modules & {"asyncio", "difflib", "statistics", "jsonschema", "tomllib", "tomli"}
-
-
-def test_no_model_parses_the_signature_of_list() -> None:
-    """Pydantic reads that of each default factory, and Python keeps that of `list` as a text."""
-    models = [model for model in Model.__subclasses__() if model.__module__ in (calls.__name__, cases.__name__)]
-    fields = [field for model in models for field in model.model_fields.values()]
-
-    assert fields
-    assert not [field for field in fields if field.default_factory is list]
 
 
 @pytest.mark.parametrize(("text", "loads"), [("[project]", False), ("[tool.toolgrade.score]", True)])

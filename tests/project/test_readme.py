@@ -181,7 +181,7 @@ def test_the_page_of_reports_names_everything(tmp_path: Path) -> None:
     commands = re.findall(r"^toolgrade (.*)$", REPORTS, re.MULTILINE)
     (totals,) = [block.text for block in blocks(REPORTS) if "flaky:" in block.text]
 
-    options = (options_of("report").keys() - {"--open"}) | {"--baseline", "--results"}
+    options = (options_of("report").keys() - {"--open"}) | {"--results"}
     assert set(re.findall(r"--[a-z][a-z-]+", table)) == options
     codes = [run_python([*COMMAND, *shlex.split(command.partition(" >>")[0])], tmp_path).code for command in commands]
     assert codes == [0] * 4

@@ -142,22 +142,6 @@ def test_quiet_is_quiet(tmp_path: Path) -> None:
     assert "= toolgrade =" not in unused.out
 
 
-@pytest.mark.parametrize("processes", [(), ("-p", "xdist", "-n", "2")], ids=["one", "two"])
-def test_the_difference_fits_the_terminal(tmp_path: Path, processes: tuple[str, ...]) -> None:
-    """It is as wide as the terminal and in its colours, also if another process runs the test; a file has none."""
-    if processes and not find_spec("xdist"):
-        pytest.skip("pytest-xdist is not installed")
-    write(tmp_path, MIXED)
-    options = ("--show-capture=no", "-k", "fixture", *processes)
-    wide = run(tmp_path, *options, "--color=yes", "--junitxml=j.xml", COLUMNS="150").out
-    coloured = run(tmp_path, *options, "--color=yes", COLUMNS="150").out
-
-    (line,) = [line for line in wide.split("\n") if "(not called)" in line]
-    assert line == " -  2 refund                                                                    (not called)"
-    assert "\x1b[31m(not called)\x1b[0m" in coloured
-    assert line in (tmp_path / "j.xml").read_text(encoding="utf-8")
-
-
 def test_the_short_summary_has_the_finding(tmp_path: Path) -> None:
     """In place of the name of the error; other errors stay as they are."""
     write(
@@ -250,26 +234,6 @@ def test_metric(toolgrade):
     for kind in ("str", "NoneType", "dict", "float"):
         assert f"ToolCorrectnessMetric measures an LLMTestCase or MLLMTestCase, got {kind}\n" in done.out
     assert "metrics must be a list of at least one metric" in done.out
-
-
-def test_a_test_that_is_run_again_counts_once(tmp_path: Path) -> None:
-    """What plugins that repeat tests report of earlier attempts has the outcome "rerun"."""
-    write(tmp_path, MIXED)
-    (tmp_path / "conftest.py").write_text(
-        """
-import pytest
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(item, call):
-    report = yield
-    if report.failed:
-        report.outcome = "rerun"
-    return report
-""",
-        encoding="utf-8",
-    )
-    done = run(tmp_path, "-k", "fixture or passing")
-
-    assert "mean 1 over 1 case; 1 passed, 0 failed" in done.out
 
 
 # What is written
@@ -638,30 +602,6 @@ def test_nothing_is_recorded_in_ci(tmp_path: Path) -> None:
     assert run(tmp_path, CALLED="search", CI="false").code == 0
 
 
-def test_a_golden_holds_no_secret(tmp_path: Path) -> None:
-    """Neither in arguments nor in the question; a hidden value is not compared later, the others are."""
-    write(
-        tmp_path,
-        """
-import os
-def test_login(toolgrade_golden):
-    arguments = {"password": os.environ["WORD"], "user": os.environ["NAME"]}
-    call = ToolCall(name="login", input_parameters=arguments)
-    toolgrade_golden(LLMTestCase(input="use ghp_0123456789abcdefghijABCDEFGHIJ012345", tools_called=[call]))
-""",
-    )
-    first = run(tmp_path, WORD="hunter2", NAME="ann")
-    text = (tmp_path / "__toolgrade__" / "test_agent.test_login.json").read_text(encoding="utf-8")
-
-    assert first.code == 0
-    assert "hunter2" not in text
-    assert "ghp_" not in text
-    assert run(tmp_path, WORD="another", NAME="ann").code == 0
-    failed = run(tmp_path, WORD="hunter3", NAME="bob")
-    assert failed.code == 1
-    assert "hunter3" not in failed.out
-
-
 def test_golden_hides_custom_secrets(tmp_path: Path) -> None:
     """With a custom redactor; hidden values are not compared."""
     write(
@@ -925,47 +865,6 @@ def test_a_wrong_marker_of_goldens_is_an_error(tmp_path: Path, text: str, messag
     assert "test_x" in done.out + done.err
 
 
-SETTINGS = "[tool.toolgrade.pytest]\nreport = 'out/report.json'\n"
-
-
-def test_the_report_may_be_a_setting(tmp_path: Path) -> None:
-    """Its path is relative to `pyproject.toml`, which may be above; the option of the command line wins."""
-    (tmp_path / "pyproject.toml").write_text(SETTINGS, encoding="utf-8")
-    (tmp_path / "out").mkdir()
-    tests = tmp_path / "tests"
-    tests.mkdir()
-    write(tests, "def test_one(toolgrade):\n    toolgrade(refund('search', 'refund'), METRICS)\n")
-
-    assert run(tests, "--toolgrade-report=mine.json").code == 0
-    assert (tests / "mine.json").is_file()
-    assert not (tmp_path / "out" / "report.json").exists()
-    assert run(tests).code == 0
-    assert len(json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))["cases"]) == 1
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (SETTINGS, "pyproject.toml: tool.toolgrade.pytest.report: there is no folder"),
-        (
-            "[tool.toolgrade.pytest]\nreprot = 'x'",
-            "tool.toolgrade.pytest.reprot is not a setting; did you mean 'report'?",
-        ),
-        ("[tool.toolgrade.pytest]\nreport = '../x'", "must be a file in the folder of this pyproject.toml"),
-        ("[tool.toolgrade]\npytest = 1", "tool.toolgrade.pytest must be a table, got 1"),
-        ("[tool]\ntoolgrade = 1", "tool.toolgrade must be a table, got 1"),
-    ],
-)
-def test_wrong_settings_are_errors(tmp_path: Path, settings: str, message: str) -> None:
-    """They end the run before the first test, with the usual code of pytest for wrong usage."""
-    (tmp_path / "pyproject.toml").write_text(settings, encoding="utf-8")
-    write(tmp_path, "def test_one(toolgrade):\n    raise AssertionError\n")
-    done = run(tmp_path)
-
-    assert done.code == 4
-    assert message in done.err
-
-
 def test_a_run_that_does_not_use_it_loads_nothing(tmp_path: Path) -> None:
     """Only the plugin and its package are loaded."""
     write(tmp_path, "", "unused.py")
@@ -989,16 +888,6 @@ print(json.dumps([code, sorted(sys.modules)]))
         "toolgrade._internal.lazy_imports",
         "toolgrade.pytest_plugin",
     }
-
-
-def test_the_plugin_is_loaded_quickly(tmp_path: Path) -> None:
-    """It adds a hundredth of a second to pytest; the unloaded core takes a tenth or more."""
-    program = "import pytest, time; t = time.process_time(); import {}; print(time.process_time() - t)"
-
-    def seconds(name: str) -> float:
-        return min(float(run_python(["-c", program.format(name)], tmp_path).out) for _ in range(3))
-
-    assert seconds("toolgrade.pytest_plugin") < 0.06 < seconds("toolgrade._pytest.fixtures")
 
 
 def test_pytest_finds_the_plugin() -> None:
@@ -1129,3 +1018,47 @@ def test_a_golden_of_a_conversation(tmp_path: Path) -> None:
     assert "its golden has 2 turns, and the conversation 3: turn 3 was not scored" in longer.out
     assert run(tmp_path, "--toolgrade-update", **settings).code == 0
     assert run(tmp_path, **settings).code == 0
+
+
+def test_a_golden_holds_no_secret(tmp_path: Path) -> None:
+    """Neither in arguments nor in the question; a hidden value is not compared later, the others are."""
+    write(
+        tmp_path,
+        """
+import os
+def test_login(toolgrade_golden):
+    arguments = {"password": os.environ["WORD"], "user": os.environ["NAME"]}
+    call = ToolCall(name="login", input_parameters=arguments)
+    toolgrade_golden(LLMTestCase(input="use ghp_0123456789abcdefghijABCDEFGHIJ012345", tools_called=[call]))
+""",
+    )
+    first = run(tmp_path, WORD="hunter2", NAME="ann")
+    text = (tmp_path / "__toolgrade__" / "test_agent.test_login.json").read_text(encoding="utf-8")
+
+    assert first.code == 0
+    assert "hunter2" not in text
+    assert "ghp_" not in text
+    assert run(tmp_path, WORD="another", NAME="ann").code == 0
+    failed = run(tmp_path, WORD="hunter3", NAME="bob")
+    assert failed.code == 1
+    assert "hunter3" not in failed.out
+
+
+def test_a_test_that_is_run_again_counts_once(tmp_path: Path) -> None:
+    """What plugins that repeat tests report of earlier attempts has the outcome "rerun"."""
+    write(tmp_path, MIXED)
+    (tmp_path / "conftest.py").write_text(
+        """
+import pytest
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if report.failed:
+        report.outcome = "rerun"
+    return report
+""",
+        encoding="utf-8",
+    )
+    done = run(tmp_path, "-k", "fixture or passing")
+
+    assert "mean 1 over 1 case; 1 passed, 0 failed" in done.out

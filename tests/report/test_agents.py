@@ -166,20 +166,13 @@ def test_an_agent_that_was_never_asked_is_not_compared() -> None:
 
 @pytest.mark.parametrize(("by_agent", "trials"), [(AGENTS, None), (TRIALS, 3)], ids=["once", "trials"])
 def test_json_has_the_agents_and_is_read_again(by_agent: dict[str, dict[str, str]], trials: int | None) -> None:
-    """With the totals of each agent and each comparison with the first."""
+    """With the agent of each case."""
     report = agents_report(by_agent, trials)
     plain = json.loads(report.to_json())
     read = report_of(plain, "report")
 
     assert read.agents == report.agents
-    assert read.to_dict()["comparisons"] == plain["comparisons"]
-    for entry in plain["agents"]:
-        alone = agent_report(by_agent[entry["agent"]], trials).to_dict()
-        assert entry["metrics"] == alone["metrics"]
-        assert entry.get("trial_summaries") == alone.get("trial_summaries")
-    assert [(one["agent_a"], one["agent_b"]) for one in plain["comparisons"]] == [
-        (report.agents[0], name) for name in report.agents[1:]
-    ]
+    assert read.comparisons == report.comparisons
 
 
 def test_rows_for_tables_have_the_agent() -> None:
@@ -188,13 +181,12 @@ def test_rows_for_tables_have_the_agent() -> None:
     assert {row["agent"] for row in agent_report(AGENTS["mini"]).to_rows()} == {None}
 
 
-def test_junit_has_a_test_case_and_totals_for_each_agent() -> None:
+def test_junit_has_a_test_case_for_each_agent() -> None:
     """No server takes the answers of two agents for one test."""
     text = render_junit(agents_report(AGENTS), title="x")
 
     assert '<testcase name="refund (gpt-4o)"' in text
     assert '<testcase name="refund (mini)"' in text
-    assert f'<property name="mini: {METRIC.label}: mean" value="0.75" />' in text
 
 
 # The table

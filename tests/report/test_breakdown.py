@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, get_args
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,15 +19,12 @@ from toolgrade import (
     compare,
     evaluate,
 )
-from toolgrade.matching.json_compare import ABSENT
 from toolgrade.report import CaseResult
 from toolgrade.report.text.breakdown import (
     _GROUP_OF,
     Matrix,
-    Side,
     breakdowns,
     changes_by_tool,
-    differing_sides,
     problem_rows,
     tool_matrix,
     warning_kinds,
@@ -72,7 +68,7 @@ def test_breakdown_merges_findings_of_metrics() -> None:
     ]
     assert problem_rows(twice)[0] == ("a", 1, "1 with wrong arguments")
     (line,) = arguments.lines
-    assert (line.tool, line.argument, line.expected, line.called) == ("a", "n", Side("", "2", ""), Side("", "1", ""))
+    assert (line.tool, line.argument, line.expected, line.called) == ("a", "n", "2", "1")
 
 
 def test_every_kind_of_finding_has_its_column() -> None:
@@ -95,43 +91,6 @@ def test_calls_are_not_counted_without_the_content_of_a_case() -> None:
     tools, *_ = breakdowns(bare)
     assert [(line.tool, line.calls, line.cases) for line in tools.lines] == [("a", None, (0,)), ("b", None, (0,))]
     assert tool_matrix(bare) is None
-
-
-# Examples
-
-
-@pytest.mark.parametrize(
-    ("expected", "called", "sides"),
-    [
-        (1, 2, (Side("", "1", ""), Side("", "2", ""))),
-        ("economy", ABSENT, (Side("", '"economy"', ""), Side())),
-        ("3.1 + 2", "3.10 + 2", (Side('"3.1', "", ' + 2"'), Side('"3.1', "0", ' + 2"'))),
-        (["FRA", "MUC"], ["FRA", "ZRH"], (Side('["FRA", "', "MUC", '"]'), Side('["FRA", "', "ZRH", '"]'))),
-        ("aa", "a", (Side('"a', "a", '"'), Side('"a', "", '"'))),
-    ],
-)
-def test_the_differing_part_of_an_example(expected: Any, called: Any, sides: tuple[Side, Side]) -> None:
-    """What both values begin and end with stands beside it."""
-    assert differing_sides(expected, called) == sides
-
-
-def test_long_examples_are_cut_around_the_difference() -> None:
-    """The difference stays visible however long the values are."""
-    left, right = differing_sides(f"{'x' * 500}one{'y' * 500}", f"{'x' * 500}two{'y' * 500}")
-
-    assert (left.differing, right.differing) == ("one", "two")
-    assert left.before == f"...{'x' * 16}"
-    assert left.after.endswith("yyy...")
-    assert all(len("".join(side)) <= 70 for side in (left, right))
-
-
-@given(st.text(max_size=30), st.text(max_size=30))
-def test_short_examples_are_whole(expected: str, called: str) -> None:
-    """The three parts of a short value together are the value."""
-    left, right = differing_sides(expected, called)
-    for side, (whole, *_) in ((left, differing_sides(expected, ABSENT)), (right, differing_sides(called, ABSENT))):
-        if len(whole.differing) <= 57:
-            assert "".join(side) == whole.differing
 
 
 # The matrix
@@ -230,7 +189,7 @@ def warned(*warnings: str) -> Report:
 
 
 def test_warnings_that_differ_in_names_and_numbers_are_one_kind() -> None:
-    """The kind with most cases comes first; a single text is its own title."""
+    """The kind with most cases comes first."""
     kinds = warning_kinds(
         warned(
             "a stream ended",
@@ -240,7 +199,7 @@ def test_warnings_that_differ_in_names_and_numbers_are_one_kind() -> None:
         )
     )
 
-    assert [(kind.title, len(kind.texts), [one.index for one in kind.cases]) for kind in kinds] == [
-        ("id '...' has N calls", 2, [1, 2, 3]),
+    assert [(kind.text, kind.texts, [one.index for one in kind.cases]) for kind in kinds] == [
+        ("$.messages[1].tool_calls[0]: id 'x1' has 2 calls", 2, [1, 2, 3]),
         ("a stream ended", 1, [0]),
     ]

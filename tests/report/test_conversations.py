@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -21,7 +20,6 @@ from toolgrade import (
     evaluate,
 )
 from toolgrade.cli.annotations import print_annotations
-from toolgrade.evaluation import read_results
 from toolgrade.report.html import render_html
 from toolgrade.report.junit import render_junit
 from toolgrade.report.markdown import render_markdown
@@ -112,25 +110,6 @@ def test_no_view_has_the_system_prompt() -> None:
     assert "Done." in page
     for view in (page, render_markdown(report, title="t"), render_junit(report, title="t"), report.to_json()):
         assert "PROMPT-7" not in view
-
-
-def test_results_are_read_back(report: Report, tmp_path: Path) -> None:
-    """From a file of results with all fields of the conversations; a report as JSON has the names of the tools."""
-    cases = [entry.case for entry in report.cases]
-    again = evaluate(cases, METRICS, results=tmp_path / "results.jsonl", show_progress=False)
-    restored = read_results(tmp_path / "results.jsonl")
-
-    assert [entry.results for entry in restored.cases] == [entry.results for entry in again.cases]
-    for entry, before in zip(restored.cases, cases, strict=True):
-        assert isinstance(entry.case, ConversationalTestCase)
-        assert isinstance(before, ConversationalTestCase)
-        assert entry.case.user_error == before.user_error
-        assert [turn.required_texts for turn in entry.case.turns] == [turn.required_texts for turn in before.turns]
-        assert entry.case.to_test_case().expected_tools == before.to_test_case().expected_tools
-    (tmp_path / "report.json").write_text(report.to_json(), encoding="utf-8")
-    plain = read_results(tmp_path / "report.json").cases
-    assert [entry.identity for entry in plain] == [entry.identity for entry in report.cases]
-    assert plain[0].results == report.cases[0].results
 
 
 def test_a_comparison_names_the_turn(report: Report) -> None:

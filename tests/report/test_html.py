@@ -52,17 +52,17 @@ from toolgrade.redact import DEFAULT, DEFAULT_KEYS, OFF, REDACTED, Redactor
 from toolgrade.report import CaseResult
 from toolgrade.report.html import render_html, write_html
 
-VOID = {"wbr", "meta", "link", "input", "img", "br", "rect", "path"}
+VOID = {"wbr", "meta", "link", "input", "br", "rect", "path"}
 ELEMENTS = {
     *("html", "head", "meta", "link", "title", "style", "body", "script", "noscript", "header", "main"),
     *("footer", "section", "div", "form", "fieldset", "legend", "label", "input", "select", "option", "button"),
     *("output", "h1", "h2", "h3", "h4", "p", "ul", "li", "dl", "dt", "dd", "a", "span", "b", "small", "strong"),
-    *("code", "pre", "kbd", "em", "br", "wbr", "mark", "optgroup", "table", "thead", "tbody", "tr", "th", "td"),
-    *("details", "summary", "figure", "figcaption", "img", "svg", "rect", "path"),
+    *("code", "pre", "kbd", "em", "br", "wbr", "optgroup", "table", "thead", "tbody", "tr", "th", "td"),
+    *("details", "summary", "figure", "figcaption", "svg", "rect", "path"),
 }
 ATTRIBUTES = {
     *("lang", "charset", "http-equiv", "content", "name", "rel", "href", "class", "id", "hidden", "tabindex"),
-    *("type", "role", "scope", "title", "alt", "src", "loading", "for", "value", "checked", "placeholder"),
+    *("type", "role", "scope", "title", "for", "value", "checked", "placeholder"),
     *("autocomplete", "spellcheck", "viewbox", "preserveaspectratio", "x", "y", "width", "height", "d", "open"),
     *("aria-label", "aria-labelledby", "aria-hidden", "aria-live", "data-v", "data-i", "data-t", "data-m"),
     *("data-s", "data-p", "data-name", "data-where", "data-label", "label"),
@@ -201,7 +201,7 @@ def test_warnings_are_folded_by_kind_at_the_end() -> None:
     ]
     text = Reading(render_html(evaluate(cases, [METRIC]))).text.partition("\nCases\n")[2]
 
-    assert "Warnings\nid '...' has N calls 3 cases, 3 texts\nid 'i0' has 0 calls c0" in text
+    assert "Warnings\nid 'i0' has 0 calls 3 cases, 2 similar texts\nc0, c1, c2\n" in text
 
 
 def test_trials_and_a_comparison() -> None:
@@ -225,23 +225,6 @@ def test_several_agents() -> None:
     assert_links_lead_somewhere(reading)
     assert_golden("html-agents.txt", reading.text.partition("\nWhere it goes wrong\n")[0] + "\n")
     assert "this golden gpt-4o, trial 1 gpt-4o, trial 2 mini, trial 1 mini, trial 2" in reading.text
-
-
-def test_the_same_report_gives_the_same_page() -> None:
-    """Nothing of the page depends on the moment or on the order of hashes."""
-    first, second = (render_html(report) for report in (trials_report(), trials_report()))
-
-    assert first == second
-
-
-def test_failures_come_first() -> None:
-    """What failed, then what was not measured, then what passed; the lowest score first."""
-    entries = [
-        attributes for attributes in Reading(render_html(small_report())).all("details") if "data-v" in attributes
-    ]
-
-    assert [entry["data-v"] for entry in entries] == ["failed", "failed", "not_measured", "passed", "passed", "passed"]
-    assert [entry["data-i"] for entry in entries] == ["0", "5", "3", "1", "2", "4"]
 
 
 def test_limit_reports_omitted_cases() -> None:
@@ -354,12 +337,6 @@ def test_long_things_are_shortened_where_everybody_sees_it() -> None:
     assert_links_lead_somewhere(Reading(page))
 
 
-def test_unknown_intervals_are_omitted() -> None:
-    """A report without scores has none."""
-    assert "95 % intervals" not in render_html(evaluate([LLMTestCase(id="unknown")], [METRIC]))
-    assert "95 % intervals" in render_html(trials_report())
-
-
 @pytest.mark.parametrize(
     ("rate", "words"),
     [((1999, 1), "99.95 %"), ((1, 4999), "0.02 %"), ((1, 2), "33.3 %"), ((3, 0), "100 %"), ((0, 3), "0 %")],
@@ -457,63 +434,14 @@ def test_warning_is_shown_once() -> None:
     assert without.partition("\nCases\n")[2].count("it broke off") == 1
 
 
-# Images
+def test_images_are_named() -> None:
+    """By their address; those that the case holds itself have none, and nothing is loaded."""
+    parts = ["What is this?", MLLMImage(data=png()), MLLMImage(url="https://example.org/cat.png")]
+    parts += [MLLMImage(path="/etc/cat.png"), MLLMImage(url="data:image/svg+xml;base64,PHN2Zz48L3N2Zz4=")]
+    case = MLLMTestCase(input=parts, tools_called=[], expected_tools=[])
+    text = Reading(render_html(evaluate([case], [METRIC]))).text
 
-
-def images(*parts: Any) -> Reading:
-    """The page of a case with these parts as its input."""
-    case = MLLMTestCase(input=list(parts), tools_called=[], expected_tools=[])
-    return Reading(render_html(evaluate([case], [METRIC])))
-
-
-def test_embedded_images_are_shown() -> None:
-    """From bytes and data URLs; the type is detected from the bytes."""
-    encoded = base64.b64encode(png()).decode()
-    reading = images(
-        MLLMImage(data=png(), mime_type="image/svg+xml"), MLLMImage(url=f"data:text/html;base64,{encoded}")
-    )
-
-    assert [entry["src"] for entry in reading.all("img")] == [f"data:image/png;base64,{encoded}"] * 2
-    assert [entry["alt"] for entry in reading.all("img")] == ["image 1 of message 1", "image 2 of message 1"]
-
-
-@pytest.mark.parametrize(
-    "image",
-    [
-        MLLMImage(url="https://example.org/cat.png"),
-        MLLMImage(path="/etc/cat.png"),
-        MLLMImage(url="data:image/svg+xml;base64,PHN2Zz48L3N2Zz4="),
-        MLLMImage(data=b"<svg xmlns='http://www.w3.org/2000/svg'/>", mime_type="image/png"),
-        MLLMImage(url="data:image/png;base64,%%%"),
-        MLLMImage(data=png() + b"x" * 3_000_000),
-    ],
-    ids=["address", "path", "svg", "svg as png", "broken", "large"],
-)
-def test_other_images_are_described(image: MLLMImage) -> None:
-    """Nothing is loaded, SVG is not shown, and no image makes the file huge."""
-    reading = images(image)
-
-    assert reading.all("img") == []
-    assert re.search(r"image 1 of message 1, not (loaded|shown): ", reading.text)
-
-
-def test_a_page_holds_only_so_many_images() -> None:
-    """Above a total size they are described as text."""
-    large = MLLMImage(data=png() + b"x" * 1_400_000)
-    reading = images(*[large] * 12)
-
-    assert 5 < len(reading.all("img")) < 12
-    assert "the page has no room for it" in reading.text
-
-
-def test_images_of_a_recorded_input_are_shown_once() -> None:
-    """The page shows the input with its images for a case of text and for a multimodal one."""
-    parts = ["What is this?", MLLMImage(data=png())]
-    run = Run(input="What is this?", input_parts=parts, calls=[])
-    for case in (run.to_test_case(expected_tools=[]), run.to_mllm_test_case(expected_tools=[])):
-        page = render_html(evaluate([case], [METRIC]))
-        assert page.count(base64.b64encode(png()).decode()) == 1
-        assert Reading(page).text.count("What is this?") == 2  # the name of the case, and its first message
+    assert "What is this?\n[image]\n[image https://example.org/cat.png]\n[image /etc/cat.png]\n[image]\n" in text
 
 
 def test_failed_handoffs_are_named() -> None:
@@ -540,12 +468,9 @@ def test_hostile_text_is_not_markup() -> None:
 
     assert {tag for tag, _ in reading.elements} <= ELEMENTS
     assert {name for _, attributes in reading.elements for name in attributes} <= ATTRIBUTES
-    assert len(reading.all("script")) == len(reading.all("style")) == len(reading.all("title")) - 2 == 1
+    assert len(reading.all("script")) == len(reading.all("style")) == len(reading.all("title")) == 1
     for _, attributes in reading.elements:
         assert str(attributes.get("href", "#")).startswith(("#", "data:,"))
-        assert re.fullmatch(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+", attributes.get("src") or "") or (
-            "src" not in attributes
-        )
     assert_links_lead_somewhere(reading)
 
 
@@ -758,3 +683,13 @@ def test_details_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"{rows} cases of this page are rows without details" in light
     assert "without details" not in full
     assert len(light) < len(full)
+
+
+def test_failures_come_first() -> None:
+    """What failed, then what was not measured, then what passed; the lowest score first."""
+    entries = [
+        attributes for attributes in Reading(render_html(small_report())).all("details") if "data-v" in attributes
+    ]
+
+    assert [entry["data-v"] for entry in entries] == ["failed", "failed", "not_measured", "passed", "passed", "passed"]
+    assert [entry["data-i"] for entry in entries] == ["0", "5", "3", "1", "2", "4"]

@@ -1,4 +1,4 @@
-"""Parts of the HTML report: both sides place by place, the timeline, and histograms."""
+"""Parts of the HTML report: both sides place by place, and the timeline."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from pages import BEGAN, timed
 from strategies import few, json_values
@@ -18,7 +17,7 @@ from toolgrade.matching.json_compare import json_equal
 from toolgrade.report import CaseResult
 from toolgrade.report.html.messages import problem_text, timeline, value_text
 from toolgrade.report.html.page import page_template
-from toolgrade.report.html.totals import histogram, segments
+from toolgrade.report.html.totals import segments
 from toolgrade.report.redaction import redact
 from toolgrade.report.text.side_by_side import CallRow, rows
 
@@ -211,43 +210,6 @@ def scored(*scores: float | None, threshold: float = 0.5) -> Report:
     ]
     cases = (CaseResult(index, LLMTestCase(), (result,)) for index, result in enumerate(results))
     return Report(("m",), tuple(cases))
-
-
-def distribution(report: Report) -> dict[str, Any] | None:
-    """The histogram of the only metric of a report."""
-    return histogram([case.results[0] for case in report.cases])
-
-
-@few
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
-def test_a_histogram_counts_every_score_once(scores: list[float]) -> None:
-    """Its description has the number of cases of each bar, and only exactly 1 counts in the last."""
-    view = distribution(scored(*scores))
-
-    assert view is not None
-    amounts = dict(part.rsplit(": ", 1) for part in view["words"].split(": ", 1)[1].split("; "))
-    assert sum(map(int, amounts.values())) == len(scores)
-    assert int(amounts.get("1", "0")) == scores.count(1)
-    assert max(bar["failed"] + bar["passed"] for bar in view["bars"]) <= 43
-
-
-def test_a_bar_is_split_at_the_threshold() -> None:
-    """Passed and failed scores in one bar have heights of their own."""
-    view = distribution(scored(0.41, 0.49, 0.49, 1, threshold=0.45))
-
-    assert view is not None
-    assert view["bars"][4] == {"failed": 13.3, "passed": 26.7}
-    assert view["bars"][10] == {"failed": 0, "passed": 13.3}
-    assert view["words"].endswith("0.4 to 0.5: 3; 1: 1")
-
-
-def test_unmeasured_cases_are_in_no_histogram() -> None:
-    """Nor is there one without a score."""
-    view = distribution(scored(1, None))
-
-    assert view is not None
-    assert view["words"].endswith(": 1: 1")
-    assert distribution(scored(None)) is None
 
 
 def test_the_bar_of_all_cases_is_full() -> None:

@@ -141,18 +141,10 @@ AGENTS = {"gpt-4o": {"refund": "p", "late": "f", "lost": "e"}, "mini": {"refund"
 
 
 def test_several_agents() -> None:
-    """Side by side, with the goldens on which they differ first."""
+    """The pass rate of each, and how it differs from the first."""
     page = render_markdown(agents_report(AGENTS), title="goldens")
 
     assert_golden("markdown-agents.md", page.partition("## Findings by tool")[0])
-
-
-def test_goldens_of_agents_are_limited() -> None:
-    """The others are counted."""
-    goldens = {f"golden {number}": "p" for number in range(60)}
-    page = render_markdown(agents_report({"a": goldens, "b": goldens}), title="x")
-
-    assert "The JSON report has the other 10 goldens." in page
 
 
 def test_names_of_agents_are_code() -> None:
@@ -178,17 +170,6 @@ def test_an_interrupted_evaluation_says_so() -> None:
     assert "`the evaluation was interrupted after 1 case.`" in text
     assert "> **Interrupted: stopped before all cases were measured." in text
     assert "**Passed**: `1 case passed.`" in render_markdown(report(CASES[0]), title="x")
-
-
-def test_failures_come_first_and_each_has_its_first_divergence() -> None:
-    """Unmeasured cases, then by score; the others are in a folded table."""
-    text = render_markdown(report(), title="x")
-    lengths = re.findall(r"^<details><summary>(.*?)</summary>$", text, re.MULTILINE)
-
-    assert [re.sub("<[^>]*>", "", line).split()[1] for line in lengths] == ["unknown", "silent", "wrong", "other"]
-    assert "<code>e1 find: not called</code>" in lengths[1]
-    assert "<code>c1 find: args.to &quot;OPO&quot;, expected &quot;LIS&quot; (+1)</code>" in lengths[2]
-    assert lengths[3] == "2 other results"
 
 
 # Data stays data
@@ -222,17 +203,6 @@ def test_visible_text_is_the_data(hostile: Report) -> None:
     visible_page = Visible(render_markdown(hostile, title="x", limit=0))
 
     assert set(map(printable, TEXTS)) - {" "} <= {text.rstrip("\n") for text in visible_page.codes}
-
-
-@pytest.mark.parametrize("text", [*TEXTS, "\ud800 \udfff"], ids=ascii)
-def test_data_in_each_place(text: str) -> None:
-    """In a paragraph, in a cell, in HTML and between fences the text is what it was."""
-    cell = f"| a | b |\n|---|---|\n{table_line([code(text), code('x' + text)])}"
-
-    assert Visible(code(text)).codes == [printable(text)]
-    assert Visible(cell).codes == [printable(text), "x" + printable(text)]
-    assert Visible(f"<p>{html_code(text)}</p>").codes == [printable(text)]
-    assert Visible(fenced(text)).codes == ["\n".join(map(printable, text.split("\n"))) + "\n"]
 
 
 @given(st.text("`|\\ <>&a*\n", min_size=1, max_size=12) | st.text(min_size=1))
@@ -292,13 +262,6 @@ def test_page_is_limited_and_reports_omissions(max_bytes: int, length: int) -> N
     assert failures + left_out.get("failure", 0) == 300
     assert sides + left_out.get("side-by-side view", 0) == failures
     assert (cut is None) == (sides == 300)
-
-
-def test_room_is_used() -> None:
-    """A page is cut where it has to be, not long before."""
-    text = render_markdown(many(300), title="x", max_bytes=20_000, limit=0)
-
-    assert len(text.encode()) > 20_000 - RESERVED - 500
 
 
 def test_every_part_can_be_cut() -> None:

@@ -1,14 +1,11 @@
-"""Reports in notebooks: tables, data frames, and printing."""
+"""Reports in notebooks, and printing."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-import pytest
-
 from reports import agents_report
-from toolgrade import LLMTestCase, MissingPackageError, Report, ToolCall, ToolCorrectnessMetric, evaluate
+from toolgrade import LLMTestCase, Report, ToolCall, ToolCorrectnessMetric, evaluate
 from toolgrade.redact import REDACTED
 
 SECRET = "sk-" + "a" * 40
@@ -27,18 +24,6 @@ def report(count: int = 1) -> Report:
     return evaluate(cases, [ToolCorrectnessMetric()])
 
 
-def test_rows_have_every_result() -> None:
-    """One row per result, in order, with `None` for what a result does not have."""
-    rows = report().to_rows()
-    assert [row["case"] for row in rows] == ["good", "unknown", "bad 0 <script>alert(0)</script>"]
-    assert [row["score"] for row in rows] == [1.0, None, 0.0]
-    assert [row["passed"] for row in rows] == [True, None, False]
-    assert [row["status"] for row in rows] == ["scored", "skipped", "scored"]
-    assert rows[0]["tags"] == ["a"]
-    assert "needs expected_tools" in rows[1]["reason"]
-    assert {*map(tuple, rows)} == {tuple(rows[0])}
-
-
 def test_rows_and_fragments_are_redacted() -> None:
     """No secret of a name or a reason gets into a table, whole or in part."""
     case = LLMTestCase(
@@ -50,32 +35,6 @@ def test_rows_and_fragments_are_redacted() -> None:
     for text in (str(report.to_rows()), report._repr_html_()):
         assert REDACTED in text
         assert SECRET[:8] not in text
-
-
-def test_pandas() -> None:
-    """A data frame has the rows and the columns."""
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed here")
-    frame = report().to_pandas()
-    assert isinstance(frame, pandas.DataFrame)
-    assert list(frame["case"]) == [row["case"] for row in report().to_rows()]
-    assert list(frame.columns) == list(report().to_rows()[0])
-
-
-def test_polars() -> None:
-    """A data frame has the rows and the columns, with `None` for what a result does not have."""
-    polars = pytest.importorskip("polars", reason="polars is not installed here")
-    frame = report().to_polars()
-    assert isinstance(frame, polars.DataFrame)
-    assert frame.to_dicts() == report().to_rows()
-    assert frame.columns == list(report().to_rows()[0])
-
-
-@pytest.mark.parametrize("name", ["pandas", "polars"])
-def test_missing_package(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package that is not installed is named with the command that installs it."""
-    monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MissingPackageError, match=f"to_{name} needs the package '{name}'.*: pip install {name}"):
-        getattr(report(), f"to_{name}")()
 
 
 def test_html_fragment_is_escaped() -> None:

@@ -40,7 +40,6 @@ from toolgrade.stats import mcnemar, rate_interval
 
 BOOK = ToolCall(name="book", input_parameters={"seats": 2})
 CALLS = {"p": [BOOK], "f": [ToolCall(name="book", input_parameters={"seats": 3})], "e": None}
-BEGAN = datetime(2026, 11, 1, tzinfo=timezone.utc)
 METRIC = ToolCorrectnessMetric(evaluation_params=["input_parameters"], threshold=1)
 
 

@@ -17,7 +17,6 @@ from toolgrade.report.junit import render_junit
 from toolgrade.report.markdown import render_markdown
 from toolgrade.report.terminal.console import make_console
 from toolgrade.report.terminal.results import print_report
-from toolgrade.report.terminal.tables import print_comparison
 from toolgrade.report.text.phrases import comparison_cells, effect_hints, p_text
 
 METRIC = compare(before(small_report())[0], small_report()).metrics[0]
@@ -56,27 +55,6 @@ def test_small_p_values() -> None:
     assert [p_text(value) for value in (None, 1.0, 0.0344, 0.001, 0.0009999, 0.0)] == [
         *("-", "1.000", "0.034", "0.001", "< 0.001", "< 0.001")
     ]
-
-
-def test_a_significant_change_is_shown_everywhere() -> None:
-    """As `< 0.001`, in the terminal, in Markdown and on the page."""
-    call = [ToolCall(name="a")]
-    before, after = (
-        evaluate(
-            [LLMTestCase(id=str(number), tools_called=called, expected_tools=call) for number in range(12)],
-            [ToolCorrectnessMetric()],
-            show_progress=False,
-        )
-        for called in (call, [])
-    )
-    changes = compare(before, after)
-    console = make_console(StringIO())
-    with console.capture() as capture:
-        print_comparison(changes, console=console)
-
-    assert "< 0.001" in capture.get()
-    assert "< 0.001" in render_markdown(after, title="B", earlier=[before])
-    assert "&lt; 0.001" in render_html(after, title="B", earlier=[before])
 
 
 def test_tools_of_unknown_effect_are_listed_once() -> None:

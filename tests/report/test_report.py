@@ -197,3 +197,28 @@ def test_results_come_with_their_cases() -> None:
         ("b", "tool_correctness"),
         ("b", "tool_correctness(strict)"),
     ]
+
+
+def test_rows_have_every_result() -> None:
+    """One row per result, in order, without secrets, and with `None` for what a result does not have."""
+    secret = "sk-" + "a" * 40
+    bad = ToolCall(name="f", input_parameters={"api_key": secret})
+    cases = [
+        LLMTestCase(name="good", tools_called=[], expected_tools=[], tags=["a"]),
+        LLMTestCase(name="unknown"),
+        LLMTestCase(name=f"bad {secret}", tools_called=[bad], expected_tools=[ToolCall(name="g")]),
+    ]
+    rows = evaluate(cases, [ToolCorrectnessMetric()]).to_rows()
+    assert [row["case"] for row in rows] == ["good", "unknown", f"bad {REDACTED}"]
+    assert [row["score"] for row in rows] == [1.0, None, 0.0]
+    assert [row["passed"] for row in rows] == [True, None, False]
+    assert [row["status"] for row in rows] == ["scored", "skipped", "scored"]
+    assert rows[0]["tags"] == ["a"]
+    assert "needs expected_tools" in rows[1]["reason"]
+    assert {*map(tuple, rows)} == {tuple(rows[0])}
+
+
+def test_print(capsys: pytest.CaptureFixture[str]) -> None:
+    """The report is printed with its title."""
+    report(result(1.0)).print("Nightly run")
+    assert "Nightly run: 1 case\n Passed: 1 case passed." in capsys.readouterr().out

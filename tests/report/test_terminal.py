@@ -332,7 +332,7 @@ AGENTS = agents_report(
 )
 
 
-@pytest.mark.parametrize("width", [50, 80])
+@pytest.mark.parametrize("width", [60, 80])
 def test_several_agents(width: int) -> None:
     """Side by side, or below each other where there is no room."""
     text = printed(AGENTS, width=width, limit=3, details=0)
@@ -350,10 +350,9 @@ def test_names_of_agents_are_escaped() -> None:
     assert "a1B2" not in text
 
 
-@pytest.mark.parametrize("width", [40, 80])
-def test_quiet_prints_the_totals_alone(width: int) -> None:
+def test_quiet_prints_the_totals_alone() -> None:
     """Like the end of the full report, with only flaky cases."""
-    whole, quiet = printed(TRIALS, width=width).split("\n"), printed(TRIALS, width=width, quiet=True).split("\n")
+    whole, quiet = printed(TRIALS).split("\n"), printed(TRIALS, quiet=True).split("\n")
     start = next(place for place, line in enumerate(quiet) if line.startswith(" FAILED"))
 
     assert whole[-len(quiet) + start :] == quiet[start:]
@@ -396,18 +395,6 @@ def test_judge_costs_are_shown(report: Report, line: str) -> None:
     assert "judge" not in printed(TRIALS, quiet=True)
 
 
-def test_intervals_are_next_to_their_numbers() -> None:
-    """And explained once."""
-    text = printed(TRIALS, quiet=True)
-    (summary,) = TRIALS.summaries
-
-    assert summary.mean_interval is not None
-    assert summary.rate_interval is not None
-    low, high = summary.rate_interval
-    assert f"pass rate 0.5 ({low:.2f} to {high:.2f})\n" in text
-    assert text.count("95 %") == 2  # in the first sentence, and for all numbers below
-
-
 def test_many_trials_are_sampled() -> None:
     """With hundreds of trials the table stays short and includes the last."""
     text = printed(trial_report({"a": "p" * 30, "b": "pf" * 15}, 30))
@@ -416,7 +403,7 @@ def test_many_trials_are_sampled() -> None:
     assert rows == ["1", "2", "3", "5", "10", "20", "30"]
 
 
-@pytest.mark.parametrize("width", [40, 59, 60, 80, 200])
+@pytest.mark.parametrize("width", [60, 80, 200])
 @pytest.mark.parametrize("full", [False, True], ids=["short", "full"])
 def test_nothing_is_cut_at_any_width(report: Report, width: int, full: bool) -> None:
     """Ids, metrics, numbers and words of the widest report are all in the narrowest, possibly wrapped."""
@@ -428,22 +415,14 @@ def test_nothing_is_cut_at_any_width(report: Report, width: int, full: bool) -> 
         assert_fits(text, width)
         assert "…" not in text
         for summary in printed_report.summaries:
-            assert f"{re.sub(' ', '', summary.metric)}(threshold={summary.threshold:g})" in first_column(text, joined)
+            assert f"{re.sub(' ', '', summary.metric)}(threshold={summary.threshold:g})" in first_column(text)
         for case in printed_report.cases:
             assert case.label.replace(" ", "")[:11] in joined
 
 
-def test_a_narrow_terminal_gets_lines_below_each_other(report: Report) -> None:
-    """Below 60 columns the cells of a row would be too narrow to read."""
-    assert "\n FAILED 0 silent\n   e1 find: not called\n" in printed(report, width=59)
-    assert "\n silent " in printed(report, width=60)
-
-
-def first_column(text: str, joined: str) -> str:
-    """Return the first column of the totals without blanks, or all text without a table."""
-    header = next((line for line in text.split("\n") if line.startswith(" metric ")), None)
-    if header is None:
-        return joined
+def first_column(text: str) -> str:
+    """Return the first column of the totals without blanks."""
+    header = next(line for line in text.split("\n") if line.startswith(" metric "))
     rows = text[text.index(header) :].split("\n")
     return re.sub(r"\s", "", "".join(row[: header.index("mean") - 2] for row in rows))
 

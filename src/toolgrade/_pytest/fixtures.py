@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, cast
 
 from toolgrade._internal.atomic_files import atomic_write
 from toolgrade._internal.json import parse_json
 from toolgrade._pytest.approval import approve, approve_conversation, case_of, written_calls
-from toolgrade.agents import DEFAULT_CONCURRENCY, AgentCallable, Goldens
 from toolgrade.calls import ToolCall
 from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, Run, TestCase
 from toolgrade.dataset import Golden, read_golden, without_schema
@@ -27,20 +27,46 @@ from toolgrade.report.redaction import redact
 from toolgrade.report.text.first_problem import entry_problem, first_problem
 from toolgrade.report.text.phrases import is_bad, one_line, score_text
 from toolgrade.result import MetricResult
-from toolgrade.verdict import Gate, run_end
+from toolgrade.verdict import run_end
 
-if TYPE_CHECKING:
-    from toolgrade.judge.judge import JudgeLike
+P = ParamSpec("P")
 
 Note: TypeAlias = "dict[str, Any]"
 """An entry for the summary of a test run, as JSON values: `{"case": ..., "number": ..., "problems": [...]}`, a case
 with its results, its number in the test, and the first problem of each result, or `{"golden": ...}`."""
 
 
+def _noted(function: Callable[P, Report]) -> Callable[Concatenate[Checks, P], Report]:
+    """Return `toolgrade.evaluate` as a method that adds the results to the summary of the test run."""
+
+    @functools.wraps(function)
+    def measured(self: Checks, /, *args: P.args, **options: P.kwargs) -> Report:
+        __tracebackhide__ = True
+        options.setdefault("show_progress", False)
+        return self._add_notes(function(*args, **options))  # pyright: ignore[reportPrivateUsage] - a method
+
+    return measured
+
+
+def _noted_async(
+    function: Callable[P, Coroutine[Any, Any, Report]],
+) -> Callable[Concatenate[Checks, P], Coroutine[Any, Any, Report]]:
+    """Return `toolgrade.evaluate_async` as `_noted` does."""
+
+    @functools.wraps(function)
+    async def measured(self: Checks, /, *args: P.args, **options: P.kwargs) -> Report:
+        __tracebackhide__ = True
+        options.setdefault("show_progress", False)
+        return self._add_notes(await function(*args, **options))  # pyright: ignore[reportPrivateUsage] - likewise
+
+    return measured
+
+
 class Checks:
     """The fixture `toolgrade`: measures cases, and adds every result to the summary of the run.
 
-    Calling it is the same as `assert_test`.
+    Calling it is the same as `assert_test`. `evaluate` and `a_evaluate` do what `toolgrade.evaluate` and
+    `evaluate_async` do: scores do not fail the test, so assert what must hold of the report.
 
     ```python
     from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric
@@ -86,69 +112,8 @@ class Checks:
         __tracebackhide__ = True
         return passed_results(await self.a_evaluate(iter([test_case]), metrics))
 
-    def evaluate(
-        self,
-        test_cases: Iterable[AnyCase] | None = None,
-        metrics: Sequence[MetricLike] = (),
-        *,
-        goldens: Goldens | None = None,
-        agent: AgentCallable | None = None,
-        user_model: JudgeLike | None = None,
-        trials: int | None = None,
-        timeout: float | None = None,
-        golden_timeout: float | None = None,
-        max_concurrency: int = DEFAULT_CONCURRENCY,
-        gate: Gate | None = None,
-    ) -> Report:
-        """Do what `toolgrade.evaluate` does. Scores do not fail the test; assert what must hold of the report."""
-        __tracebackhide__ = True
-        return self._add_notes(
-            evaluate(
-                test_cases,
-                metrics,
-                goldens=goldens,
-                agent=agent,
-                user_model=user_model,
-                trials=trials,
-                timeout=timeout,
-                golden_timeout=golden_timeout,
-                max_concurrency=max_concurrency,
-                gate=gate,
-                show_progress=False,
-            )
-        )
-
-    async def a_evaluate(
-        self,
-        test_cases: Iterable[AnyCase] | None = None,
-        metrics: Sequence[MetricLike] = (),
-        *,
-        goldens: Goldens | None = None,
-        agent: AgentCallable | None = None,
-        user_model: JudgeLike | None = None,
-        trials: int | None = None,
-        timeout: float | None = None,
-        golden_timeout: float | None = None,
-        max_concurrency: int = DEFAULT_CONCURRENCY,
-        gate: Gate | None = None,
-    ) -> Report:
-        """Do what `evaluate` does, inside a running event loop."""
-        __tracebackhide__ = True
-        return self._add_notes(
-            await evaluate_async(
-                test_cases,
-                metrics,
-                goldens=goldens,
-                agent=agent,
-                user_model=user_model,
-                trials=trials,
-                timeout=timeout,
-                golden_timeout=golden_timeout,
-                max_concurrency=max_concurrency,
-                gate=gate,
-                show_progress=False,
-            )
-        )
+    evaluate = _noted(evaluate)
+    a_evaluate = _noted_async(evaluate_async)
 
     def _add_notes(self, report: Report) -> Report:
         """Add each case of the report to the summary of the test run, and return the report."""
@@ -158,8 +123,8 @@ class Checks:
             golden = plain.pop("golden", None)
             place = case.index if golden is None else golden
             number = self._count + place + 1
-            trial = "" if case.trial is None else f" (trial {case.trial})"
-            label = f"{plain.get('id') or plain.get('name') or f'#{number}'}{trial}"
+            variant = f" ({case.variant})" if case.variant else ""
+            label = f"{plain.get('id') or plain.get('name') or f'#{number}'}{variant}"
             problems = [first_problem(result) for result in redact(case).own_results]
             self._note({"case": {**plain, "label": label}, "number": number, "problems": problems})
         self._count += len({case.cluster for case in report.cases})
@@ -279,12 +244,12 @@ def file_name(text: str) -> str:
     return f"{safe}-{hashlib.sha256(text.encode('utf-8', 'backslashreplace')).hexdigest()[:8]}"
 
 
-def difference_text(report: Report, *, width: int = 80, colour: bool = False) -> str:
+def difference_text(report: Report) -> str:
     """Return expected and called side by side, for each result of a report that did not pass."""
     from toolgrade.report.terminal.results import result_text  # noqa: PLC0415 - loaded only if something differs
 
     return "\n\n".join(
-        result_text(result, case.case, case.label, width=width, colour=colour)
+        result_text(result, case.case, case.label)
         for case, result in redact(report).results()
         if is_bad((case, result))
     )

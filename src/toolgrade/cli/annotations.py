@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -13,12 +11,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import click
 
-from toolgrade._internal.json import json_text
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import plural, printable
 from toolgrade.cases import ConversationalTestCase
 from toolgrade.cli.io import exit_on_error
-from toolgrade.dataset import read_bytes, read_documents
+from toolgrade.dataset import read_documents
 from toolgrade.formats.document_kind import has_calls
 from toolgrade.report import CaseResult, Report
 from toolgrade.report.redaction import redact
@@ -82,21 +79,18 @@ def _escaped(text: str, more: str = "") -> str:
 
 
 def _lines_in(file: str) -> dict[str, _FileLine]:
-    """Return the places of the lines of a file by the names that a case of it can have."""
-    path, text = _from_workspace(file), ""
+    """Return the places of the lines of a file by the names that their cases can have; items of a list have none."""
+    path = _from_workspace(file)
     places: dict[str, _FileLine] = {}
     for document in read_documents(file, allow_nan=True):
-        if document.line is None and not text:
-            text = read_bytes(file).decode("utf-8", "replace")
         value: Mapping[str, Any] = document.value if isinstance(document.value, Mapping) else {}
-        line = document.line or _line_of_item(text, value)
         names = [*(value.get(key) for key in _NAMING_KEYS), _first_text(value)]
         # A case without a name is called after its place among the runs, which says nothing about a file of goldens.
         if document.problems or has_calls(document.value):
             names += [document.place, f"{file} {document.place}"]
         for name in names:
             if isinstance(name, (str, int)):
-                places.setdefault(str(name), _FileLine(path, line))
+                places.setdefault(str(name), _FileLine(path, document.line))
     return places
 
 
@@ -105,17 +99,6 @@ def _first_text(value: Mapping[str, Any]) -> object:
     turns = value.get("turns")
     first = turns[0] if isinstance(turns, list) and turns else None
     return first.get("content") if isinstance(first, Mapping) else first
-
-
-def _line_of_item(text: str, value: Mapping[str, Any]) -> int | None:
-    """Return the line of an item of an array by the first of its names that occurs in the text of the file."""
-    for key in _NAMING_KEYS:
-        if isinstance(value.get(key), (str, int)):
-            spellings = "|".join(map(re.escape, (json_text(value[key]), json.dumps(value[key]))))  # é and \u00e9
-            match = re.search(rf'"{key}"\s*:\s*(?:{spellings})', text)
-            if match is not None:
-                return text.count("\n", 0, match.start()) + 1
-    return None
 
 
 def _line_of(case: CaseResult, places: Mapping[str, _FileLine]) -> _FileLine | None:

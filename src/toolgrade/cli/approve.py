@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from toolgrade._internal.json import short_repr
 from toolgrade._internal.model import set_fields
-from toolgrade._internal.text import join_first, plural, printable
+from toolgrade._internal.text import plural, printable
 from toolgrade._pytest.approval import approve as approved
 from toolgrade._pytest.approval import approve_conversation
 from toolgrade.cases import AnyCase, ConversationalTestCase
 from toolgrade.cli.help import command
 from toolgrade.cli.inputs import read_input
-from toolgrade.cli.io import exit_on_error, has_bad_lines, stop, warn
+from toolgrade.cli.io import exit_on_error, has_bad_lines, stop
 from toolgrade.cli.options import OutputPath, allow_nan_option, reject_option, source_argument
 from toolgrade.dataset import Golden, read_goldens, write_cases
 from toolgrade.errors import InvalidDataError, MissingFieldError
@@ -42,7 +41,7 @@ _COLOURS = {"+": "green", "-": "red"}
     help="Change only the goldens that the cases belong to, by id, name or input, and add the others. Matchers of "
     "expected calls that still match stay.",
 )
-@click.option("--yes", is_flag=True, help="Change an existing file without a question.")
+@click.option("--yes", is_flag=True, help="Change an existing file as shown.")
 @reject_option
 @allow_nan_option
 def approve(*, file: str, target: str, update: bool, yes: bool, reject_bad_lines: bool, allow_nan: bool) -> None:
@@ -54,10 +53,10 @@ def approve(*, file: str, target: str, update: bool, yes: bool, reject_bad_lines
     the reason, if its run did not end well, if it lacks its input or its calls, if arguments of a call are broken or
     were not recorded, or if another case has the same id, or the same input without an id, and other calls.
 
-    An existing file is changed after its difference was shown and confirmed on a terminal, or with --yes.
+    The difference of an existing file is shown, and the file is changed only with --yes.
 
-    Exit code 0 if every case became a golden, 1 if some were left out or the change was not confirmed, 2 if the command
-    line or FILE is wrong or no golden is left; nothing is written then.
+    Exit code 0 if every case became a golden, 1 if some were left out, 2 if the command line or FILE is wrong, if no
+    golden is left, or if --yes is needed; nothing is written then.
     """
     with exit_on_error(file, "nothing was written") as caught:
         how = Reading(unit="any", allow_nan=allow_nan)
@@ -76,8 +75,7 @@ def approve(*, file: str, target: str, update: bool, yes: bool, reject_bad_lines
             goldens.append(draft.golden)
         else:
             goldens[draft.place] = draft.golden
-    warn(*_shared_inputs(goldens))
-    _write(target, old, goldens, yes=yes, can_ask=file != "-")
+    _write(target, old, goldens, yes=yes)
     sys.exit(int(has_bad_lines(caught) or sum(draft.cases for draft in drafts) < len(cases)))
 
 
@@ -178,19 +176,8 @@ def _without_conflicts(drafts: Sequence[_Draft]) -> list[_Draft]:
     return consistent
 
 
-def _shared_inputs(goldens: Sequence[Golden]) -> Iterator[str]:
-    """Yield a warning for each input that several goldens have, which a run can only find by id."""
-    by_input: defaultdict[str, list[str]] = defaultdict(list)
-    for golden in goldens:
-        by_input[_text_of(golden)].append(golden.id or "one without an id")
-    for text, ids in by_input.items():
-        if len(ids) > 1:
-            listed = join_first(ids, 5)
-            yield f"{len(ids)} goldens have the input {short_repr(text)}; a run finds one by its id alone: {listed}"
-
-
-def _write(target: str, old: Sequence[Golden], goldens: Sequence[Golden], *, yes: bool, can_ask: bool) -> None:
-    """Write the goldens; a file that has others is changed only after its difference was shown and confirmed."""
+def _write(target: str, old: Sequence[Golden], goldens: Sequence[Golden], *, yes: bool) -> None:
+    """Write the goldens; the difference of a file that has others is shown, and the file changed with `--yes` only."""
     name = printable(target)
     if old == goldens:
         click.echo(f"{name} has these goldens already; nothing was written", err=True)
@@ -199,18 +186,10 @@ def _write(target: str, old: Sequence[Golden], goldens: Sequence[Golden], *, yes
         for line in _difference(old, goldens):
             click.secho(printable(line), fg=_COLOURS.get(line[0]), err=True)
         if not yes:
-            _confirm(name, can_ask=can_ask)
+            stop(f"{name} would change as shown; pass --yes to change it, or name another file. Nothing was written")
     with exit_on_error(target, action="write"):
         write_cases(target, goldens)
     click.echo(f"{plural(len(goldens), 'golden')} written to {name}", err=True)
-
-
-def _confirm(name: str, *, can_ask: bool) -> None:
-    """Ask whether to change a file; exit unless the answer is yes."""
-    if not (can_ask and sys.stdin is not None and sys.stdin.isatty()):
-        stop(f"{name} would change as shown; pass --yes to change it, or name another file. Nothing was written")
-    if not click.confirm(f"change {name}?", err=True):
-        stop("nothing was written", 1)
 
 
 def _difference(old: Sequence[Golden], new: Sequence[Golden]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from toolgrade._internal.text import printable
 from toolgrade.analysis.comparison import compare as compare_reports
 from toolgrade.cli.help import command
 from toolgrade.cli.io import exit_on_error, stop, title_of, write_json
-from toolgrade.cli.options import InputPath, json_option, on_command_line, options_in, resamples_option, seed_option
+from toolgrade.cli.options import InputPath, json_option, on_command_line, options_in
 from toolgrade.report.pairing import Difference
 
 _gate_option = options_in("When B is worse")
@@ -42,8 +42,6 @@ _gate_option = options_in("When B is worse")
     type=click.Choice(get_args(Difference)),
     help="Compare even if the evaluations differ in this; may be repeated.",
 )
-@resamples_option
-@seed_option
 @click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="Changed cases listed; 0 for all.")
 @json_option("Write all numbers and cases as JSON.")
 def compare(
@@ -54,8 +52,6 @@ def compare(
     fail_on_regression: bool,
     alpha: float | None,
     allow_missing: bool,
-    resamples: int,
-    seed: int,
     limit: int,
     json_path: str | None,
 ) -> None:
@@ -72,7 +68,7 @@ def compare(
     if not fail_on_regression and (on_command_line("alpha") or on_command_line("allow_missing")):
         stop("--alpha and --allow-missing need --fail-on-regression")
     with exit_on_error(a, "nothing was compared"):
-        comparison = compare_reports(a, b, allow_different=allow_different, resamples=resamples, seed=seed)
+        comparison = compare_reports(a, b, allow_different=allow_different)
     if not write_json(comparison.to_dict(), json_path):
         from toolgrade.report.terminal.tables import print_comparison  # noqa: PLC0415 - not loaded for --help
 

@@ -18,7 +18,7 @@ from toolgrade._internal.text import plural, printable
 from toolgrade.cases import AnyCase
 from toolgrade.cli.help import command
 from toolgrade.cli.inputs import expand
-from toolgrade.cli.io import exit_on_error, opened
+from toolgrade.cli.io import exit_on_error
 from toolgrade.cli.options import InputPath, OutputPath, allow_nan_option, reject_option
 from toolgrade.dataset import BadLines, case_file
 from toolgrade.errors import ToolgradeWarning
@@ -106,16 +106,15 @@ def convert(
 def _cases(files: Sequence[str], how: Reading, formats: Counter[str], bad: BadLines) -> Iterator[AnyCase]:
     """Yield the cases of all files, which are counted by their format; `bad` gets what cannot be read."""
     for file in files:
-        with opened(file) as source:
-            for entry in read_entries(source, how):
-                place = entry.name(file if len(files) > 1 else "")
-                for text in entry.warnings:
-                    warnings.warn(f"{place}: {text}" if place else text, ToolgradeWarning, stacklevel=1)
-                if entry.problems:
-                    bad.add(file, entry.problems)
-                else:
-                    formats[entry.format] += len(entry.cases) if how.unit == "cases" else 1
-                yield from (named(case, place) for case in entry.cases)
+        for entry in read_entries(file, how):
+            place = entry.name(file if len(files) > 1 else "")
+            for text in entry.warnings:
+                warnings.warn(f"{place}: {text}" if place else text, ToolgradeWarning, stacklevel=1)
+            if entry.problems:
+                bad.add(file, entry.problems)
+            else:
+                formats[entry.format] += len(entry.cases) if how.unit == "cases" else 1
+            yield from (named(case, place) for case in entry.cases)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import click
 from toolgrade._internal.text import printable
 from toolgrade.calls import ToolSpec
 from toolgrade.cases import AnyCase
-from toolgrade.cli.io import opened, stop
+from toolgrade.cli.io import stop
 from toolgrade.cli.options import InputPath
 from toolgrade.dataset import BadLines, read_bytes, read_documents, source_name
 from toolgrade.errors import DataFileError
@@ -55,8 +55,7 @@ def read_input(path: str, how: Reading, *, reject_bad_lines: bool) -> list[AnyCa
         DataFileError: Nothing can be read, or a line cannot be and bad lines are rejected.
     """
     bad = BadLines()
-    with opened(path) as source:
-        cases = collect_cases(read_entries(source, how), path, bad)
+    cases = collect_cases(read_entries(path, how), path, bad)
     if how.unit == "conversations":
         cases = list[AnyCase](joined(cases))
     bad.check(path, has_cases=bool(cases), reject=reject_bad_lines)

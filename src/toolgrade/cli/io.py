@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import warnings
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -17,10 +16,6 @@ from toolgrade._internal import atomic_files
 from toolgrade._internal.json import json_text, replace_nonfinite
 from toolgrade._internal.text import printable, printable_lines
 from toolgrade.errors import BadLineWarning, DataFileError, ToolgradeError
-
-if TYPE_CHECKING:
-    from toolgrade.dataset import Source
-    from toolgrade.report.terminal.progress import ProgressBar
 
 WRONG_INPUT = 2
 """Exit code if the command line or a file is wrong."""
@@ -88,35 +83,6 @@ def exit_if_interrupted(consequence: str) -> Generator[None, None, None]:
 def has_bad_lines(caught: Sequence[warnings.WarningMessage]) -> bool:
     """Return whether a line of a file could not be read."""
     return any(issubclass(warning.category, BadLineWarning) for warning in caught)
-
-
-@contextmanager
-def byte_bar(what: str) -> Generator[ProgressBar | None, None, None]:
-    """Show a progress bar over the bytes of files, if standard error is a terminal."""
-    if sys.stderr is None or not sys.stderr.isatty():  # `None` if the process was started without one
-        yield None
-        return
-    from toolgrade.report.terminal.progress import ProgressBar  # noqa: PLC0415 - loaded only for a terminal
-
-    with ProgressBar(what, of_bytes=True) as bar:
-        yield bar
-
-
-@contextmanager
-def opened(path: str) -> Generator[Source, None, None]:
-    """Open a file, or standard input for `-`, so that a progress bar moves while it is read.
-
-    Yields the open file; without a terminal, or without a standard input, the path itself.
-    """
-    with byte_bar("reading") as bar:
-        if bar is None or (path == "-" and sys.stdin is None):
-            yield path
-        elif path == "-":
-            yield bar.opened(sys.stdin.buffer, None)
-        else:
-            with Path(path).open("rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                yield bar.opened(file, size or None)  # the size of a pipe is 0, that is, not known
 
 
 def json_document(plain: Mapping[str, Any], target: str) -> str:

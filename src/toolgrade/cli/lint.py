@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 
 import click
 
@@ -12,25 +11,14 @@ from toolgrade.cli.help import command
 from toolgrade.cli.inputs import tools_in, tools_option
 from toolgrade.cli.io import WRONG_INPUT, exit_on_error, write_json
 from toolgrade.cli.options import allow_nan_option, json_option, source_argument
-from toolgrade.linting.findings import LintKind
 
 
-@command("toolgrade lint goldens.jsonl", "toolgrade lint goldens.jsonl --tools tools.json --ignore placeholder")
+@command("toolgrade lint goldens.jsonl", "toolgrade lint goldens.jsonl --tools tools.json")
 @source_argument
 @tools_option
-@click.option(
-    "--ignore",
-    "ignored",
-    multiple=True,
-    type=click.Choice([kind.value for kind in LintKind]),
-    metavar="KIND",
-    help=f"Leave out findings of this kind: {', '.join(kind.value for kind in LintKind)}; may be repeated.",
-)
 @json_option("Write the findings as JSON.")
 @allow_nan_option
-def lint(
-    *, file: str, tools_path: str | None, ignored: tuple[str, ...], json_path: str | None, allow_nan: bool
-) -> None:
+def lint(*, file: str, tools_path: str | None, json_path: str | None, allow_nan: bool) -> None:
     """Check the expectations of cases or goldens without scoring them.
 
     FILE is a file that `toolgrade score` reads, or goldens; recorded calls are ignored. Each finding is one line.
@@ -40,7 +28,6 @@ def lint(
     with exit_on_error(file, "nothing was checked"):
         tools = tools_in(tools_path, file)
         report = linting.lint(file, tools, allow_nan=allow_nan)
-    report = replace(report, findings=tuple(one for one in report.findings if one.kind.value not in ignored))
     if not write_json(report.to_dict(), json_path):
         for line in report.lines():
             click.echo(line)

@@ -71,16 +71,11 @@ _BUDGETS: dict[str, Callable[[str], float]] = {
     "max_calls": int,
     "max_seconds": float,
     "max_tokens": int,
-    "max_cost": float,
 }
 """Limits of `--budget`, and how their numbers are read."""
-_JUDGE_OPTIONS = ("judge_url", "cache", "samples")
+_JUDGE_OPTIONS = ("judge_url", "cache")
 """Parameters of the judge's options besides its name."""
-_SPECIAL = (
-    *("only", "ignore_failed", "forbidden", "prices"),
-    *("calls_only", "compare", "effects", "guess_effects", "judge"),
-    "available_tools",
-)
+_SPECIAL = ("forbidden", "calls_only", "compare", "effects", "judge", "available_tools")
 """Further ones. It is an error to give one that no chosen metric has."""
 
 if TYPE_CHECKING:
@@ -135,20 +130,6 @@ def _parse_budget(_context: click.Context, _option: click.Parameter, values: tup
     return limits
 
 
-def _parse_prices(
-    _context: click.Context, _option: click.Parameter, values: tuple[str, ...]
-) -> dict[str, dict[str, float]]:
-    prices: dict[str, dict[str, float]] = {}
-    for value in values:
-        model, _, amounts = value.rpartition("=")
-        try:
-            tokens_in, tokens_out = map(float, amounts.split("/"))
-        except ValueError:
-            raise click.BadParameter(f"{value!r} is not MODEL=IN/OUT, as in 'gpt-4o*=2.5/10'") from None
-        prices[model] = {"input": tokens_in, "output": tokens_out}
-    return prices
-
-
 def _read_tools(_context: click.Context, _option: click.Parameter, value: str | None) -> list[ToolSpec] | None:
     if value is None:
         return None
@@ -174,9 +155,7 @@ def _collect(arguments: dict[str, Any]) -> dict[str, Any]:
     return {**arguments, "metrics": [_metric(name, options, strict=strict) for name in names]}
 
 
-def _judge(
-    names: Sequence[str], judge: str | None, judge_url: str | None, cache: str | None, samples: int
-) -> Judge | None:
+def _judge(names: Sequence[str], judge: str | None, judge_url: str | None, cache: str | None) -> Judge | None:
     """Return the judge that all metrics share, and so its cache; `None` if none is to be asked."""
     model = judge or os.environ.get("TOOLGRADE_JUDGE_MODEL")
     if judge is None and "tool-use" not in names:
@@ -187,12 +166,12 @@ def _judge(
         raise click.UsageError("tool-use needs the name of a model; give --judge or set TOOLGRADE_JUDGE_MODEL")
     from toolgrade.judge import Judge  # noqa: PLC0415 - loaded only if a metric asks a judge
 
-    options: dict[str, Any] = {"cache": cache or "memory", "samples": samples}
+    cache = cache or "memory"
     if judge_url is None:
-        return Judge(judge, **options)
+        return Judge(judge, cache=cache)
     from toolgrade.judge.openai import OpenAIJudge  # noqa: PLC0415 - as above
 
-    return Judge(OpenAIJudge(model, base_url=judge_url), **options)
+    return Judge(OpenAIJudge(model, base_url=judge_url), cache=cache)
 
 
 def _check_combinations(names: Sequence[str], options: Mapping[str, Any]) -> None:
@@ -213,8 +192,7 @@ def _parameters(name: str) -> set[str]:
     parameters = set(signature(_METRICS[name]).parameters)
     if "judge" not in parameters:  # tools are for a judge; other metrics read those of the cases
         parameters.discard("available_tools")
-    # --ignore-failed turns it on, which it is by default for task-success.
-    return parameters - {"ignore_failed"} if name == "task-success" else parameters
+    return parameters
 
 
 def _metric(name: str, options: Mapping[str, Any], *, strict: bool) -> MetricLike:
@@ -301,14 +279,6 @@ metric_options: Decorator = bundle(
             help="File of verdicts, such as verdicts.sqlite; only questions that it lacks are asked.",
         ),
         _judge_option(
-            "--samples",
-            type=click.IntRange(1),
-            default=1,
-            show_default=True,
-            metavar="N",
-            help="Ask each question N times; the majority counts.",
-        ),
-        _judge_option(
             "--tools",
             "available_tools",
             type=InputPath(),
@@ -318,23 +288,12 @@ metric_options: Decorator = bundle(
             "[default: those of each case]",
         ),
         _effect_option(
-            "--only", type=click.Choice(["read", "write"]), help="For tool-correctness: compare only these calls."
-        ),
-        _effect_option(
-            "--ignore-failed", is_flag=True, help="For tool-correctness: leave out calls that had no effect."
-        ),
-        _effect_option(
             "--effect",
             "effects",
             multiple=True,
             callback=_parse_effects,
             metavar="NAME=read|write",
-            help="Effect of a tool, or of all that match a pattern, for task-success and --only; may be repeated.",
-        ),
-        _effect_option(
-            "--guess-effects/--no-guess-effects",
-            default=None,
-            help="Guess effects that are not declared from tool names.  [default: only for task-success]",
+            help="Effect of a tool, or of all that match a pattern, for task-success; may be repeated.",
         ),
         _failure_option(
             "--error-texts",
@@ -360,15 +319,7 @@ metric_options: Decorator = bundle(
             multiple=True,
             callback=_parse_budget,
             metavar="NAME=LIMIT",
-            help="Measure budget, with this limit: max_calls, max_seconds, max_tokens or max_cost; may be repeated.",
-        ),
-        _verdict_option(
-            "--price",
-            "prices",
-            multiple=True,
-            callback=_parse_prices,
-            metavar="MODEL=IN/OUT",
-            help="For max_cost: price of a million tokens of a model, or of all that match a pattern; may be repeated.",
+            help="Measure budget, with this limit: max_calls, max_seconds or max_tokens; may be repeated.",
         ),
         _verdict_option(
             "--threshold",

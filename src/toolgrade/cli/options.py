@@ -15,7 +15,6 @@ import click
 from click.core import ParameterSource
 
 from toolgrade._internal.text import printable
-from toolgrade.stats import RESAMPLES
 
 Decorator: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
 
@@ -154,10 +153,6 @@ def json_option(help: str) -> Decorator:
 
 
 source_argument = click.argument("file", type=InputPath(allow_dash=True))
-resamples_option = click.option(
-    "--resamples", type=click.IntRange(1), default=RESAMPLES, show_default=True, help="Resamples for the intervals."
-)
-seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Seed of the resamples.")
 reject_option = click.option(
     "--reject-bad-lines", is_flag=True, help="Refuse a file with a line that cannot be read, and do nothing."
 )

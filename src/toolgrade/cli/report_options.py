@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from toolgrade.report import Report
 
 _LIMIT = 20
+_DETAILS = 3
+"""Cases that the terminal shows side by side."""
 _RESERVED = ("name", "date", "models", "tokens", "time", "toolgrade", "python", "started_at", "seconds")
 """Facts that are recorded, or have an option of their own."""
 
@@ -32,7 +34,6 @@ class ReportOptions:
     meta: Mapping[str, str]
     by: Sequence[str]
     limit: int | None
-    details: int
     quiet: bool
     verbose: bool
     github: bool
@@ -81,7 +82,7 @@ class ReportOptions:
         """Number of worst results that are shown with their case, 0 for all: every file shows all."""
         if self.targets or self.by or self.verbose or self.github or self._printed == 0:
             return 0
-        return max(self._printed, self.details)
+        return max(self._printed, _DETAILS)
 
     @property
     def _printed(self) -> int:
@@ -109,7 +110,7 @@ class ReportOptions:
         from toolgrade.report.terminal import print_report  # noqa: PLC0415 - as above
 
         *earlier, report = reports
-        options: dict[str, Any] = {"limit": self._printed, "details": self.details, "quiet": self.quiet}
+        options: dict[str, Any] = {"limit": self._printed, "quiet": self.quiet}
         print_report(report, earlier=earlier, by=self.by, full=self.verbose, **options)
 
 
@@ -168,7 +169,7 @@ _FORMATS = {
     "json": "Write all results as JSON.",
 }
 
-_OTHERS = ("limit", "details", "quiet", "verbose", "github", "by")
+_OTHERS = ("limit", "quiet", "verbose", "github", "by")
 
 
 def _facts(texts: Sequence[str]) -> dict[str, str]:
@@ -243,7 +244,6 @@ report_options: Decorator = bundle(
             type=click.IntRange(0),
             help=f"Cases shown, 0 for all.  [default: {_LIMIT} in the terminal, 2000 in HTML, 100 in Markdown]",
         ),
-        option("--details", type=click.IntRange(0), default=3, show_default=True, help="Cases shown side by side."),
         option("--github", is_flag=True, help="Also print annotations for GitHub Actions."),
         option("-q", "--quiet", is_flag=True, help="Print totals only."),
         option("-v", "--verbose", is_flag=True, help="Print every case side by side, in full."),

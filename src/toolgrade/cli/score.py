@@ -16,8 +16,6 @@ from toolgrade.cli.report_options import (
     ReportOptions,
     exit_by,
     gate_options,
-    option,
-    read_report,
     report_options,
 )
 from toolgrade.evaluation.execute import EvaluationOptions, run_evaluation
@@ -71,7 +69,6 @@ _golden_option = options_in("Expectations")
     help="Resume the file of --results if it exists: measure what is missing; errored, failed: that too.",
 )
 @report_options
-@option("--baseline", type=InputPath(), metavar="FILE", help="Also show what changed since these results.")
 @reject_option
 @allow_nan_option
 def score(
@@ -89,7 +86,6 @@ def score(
     results: str | None,
     resume: Resume | None,
     display: ReportOptions,
-    baseline: str | None,
     reject_bad_lines: bool,
     allow_nan: bool,
 ) -> None:
@@ -124,16 +120,14 @@ def score(
         processes=processes,
         gate=Gate(**gate),
         about=display.about,
-        full=display.full if baseline is None else 0,
+        full=display.full,
     )
-    earlier = [] if baseline is None else [read_report(baseline, {}, "nothing was scored")]
     with exit_if_interrupted(""), exit_on_error(results or paths[0], "nothing was scored"):
         report = run_evaluation(options)
     if goldens_path is None:
         _refuse_goldens(report, printable(title_of(paths[0])))
     title = paths[0] if len(paths) == 1 else plural(len(paths), "file")
-    sources = [title] if baseline is None else [baseline, title]
-    display.show([*earlier, report], sources, lines_of=paths if goldens_path is None else [goldens_path], always=True)
+    display.show([report], [title], lines_of=paths if goldens_path is None else [goldens_path], always=True)
     exit_by(report, _hint(report, has_goldens=goldens_path is not None))
 
 

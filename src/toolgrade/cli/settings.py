@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -16,11 +15,8 @@ from toolgrade.errors import ConfigurationError
 COMMANDS = ("approve", "compare", "convert", "lint", "report", "score", "validate")
 """Commands whose options a project may set. A command that sends something does not belong here."""
 
-ONLY_ON_COMMAND_LINE = frozenset({"cache", "comment", "judge", "judge-url", "open", "samples", "yes"})
+ONLY_ON_COMMAND_LINE = frozenset({"cache", "comment", "judge", "judge-url", "open", "yes"})
 """Options of these commands that a project may not set: they send something, start a browser or confirm."""
-
-_TABLES = frozenset({*COMMANDS, "pytest"})
-"""Tables inside of `[tool.toolgrade]`; the pytest plugin reads its own."""
 
 
 def settings_for(name: str, load: Callable[[str], click.Command]) -> dict[str, Any]:
@@ -59,7 +55,7 @@ def _values(
     settings: ProjectSettings, name: str, options: Mapping[str, click.Option], load: Callable[[str], click.Command]
 ) -> dict[str, Any]:
     """Return the values of the shared settings, and those of the command's own table, which win."""
-    tables = {key: value for key, value in settings.table.items() if key in _TABLES and isinstance(value, Mapping)}
+    tables = {key: value for key, value in settings.table.items() if key in COMMANDS and isinstance(value, Mapping)}
     shared = {key: value for key, value in settings.table.items() if key not in tables}
     own = {key: value for key, value in shared.items() if _name_of(key) in options}
     if len(own) < len(shared):
@@ -71,10 +67,10 @@ def _check_others(settings: ProjectSettings, keys: Iterable[str], load: Callable
     """Raise if a shared setting is not an option of any command; this loads all of them."""
     options = {option for command in COMMANDS for option in options_of(load(command))}
     for key in sorted(keys):
-        if key in _TABLES and key not in options:
+        if key in COMMANDS and key not in options:
             raise settings.error(key, f"must be a table, got {settings.table[key]!r}")
         if _name_of(key) not in options:
-            raise settings.unknown(key, _name_of(key), {*options, *_TABLES})
+            raise settings.unknown(key, _name_of(key), {*options, *COMMANDS})
 
 
 def _converted(
@@ -102,30 +98,10 @@ def _checked(settings: ProjectSettings, key: str, value: Any, option: click.Opti
         return settings.path(key, value)
     if option.multiple and not isinstance(value, list):
         raise settings.error(key, f"must be a list, got {value!r}")
-    _check_types(settings, key, value if option.multiple else [value], option)
+    if not all(isinstance(one, (bool, int, float, str)) for one in (value if option.multiple else [value])):
+        raise settings.error(key, f"must be text, a number, true or false, got {value!r}")
     try:
         option.process_value(click.Context(click.Command(None)), value)
     except click.BadParameter as error:
         raise settings.error(key, f"is wrong: {error.message.rstrip('.')}") from None
     return value
-
-
-def _check_types(settings: ProjectSettings, key: str, values: list[Any], option: click.Option) -> None:
-    """Raise if a value of an option has the wrong type, or is not finite."""
-    types, requirement = _types_of(option)
-    for value in values:
-        if type(value) not in types or (isinstance(value, float) and not math.isfinite(value)):
-            raise settings.error(key, f"must be {requirement}, got {value!r}")
-
-
-def _types_of(option: click.Option) -> tuple[set[type], str]:
-    """Return the Python types of one value of an option, and their name for messages."""
-    if option.is_flag:
-        return {bool}, "true or false"
-    if option.type.name.startswith("int"):
-        return {int}, "a whole number"
-    if option.type.name == "share":
-        return {int, float, str}, "a share, such as 0.02 or '2%'"
-    if option.type.name.startswith("float"):
-        return {int, float}, "a finite number"
-    return {str}, "text"

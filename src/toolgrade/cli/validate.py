@@ -16,8 +16,6 @@ from toolgrade.cli.options import (
     allow_nan_option,
     json_option,
     reject_option,
-    resamples_option,
-    seed_option,
     source_argument,
 )
 from toolgrade.evaluation.measuring import unit_of
@@ -57,8 +55,6 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float) -> 
     help="Field of a case that says which runs belong together, such as metadata.task_id.  [default: none do]",
 )
 @metric_options
-@resamples_option
-@seed_option
 @json_option("Write all numbers as JSON.")
 @reject_option
 @allow_nan_option
@@ -71,8 +67,6 @@ def validate(
     metrics: list[MetricLike],
     error_texts: str,
     text_tools: tuple[str, ...],
-    resamples: int,
-    seed: int,
     json_path: str | None,
     reject_bad_lines: bool,
     allow_nan: bool,
@@ -97,8 +91,6 @@ def validate(
             label=label,
             cluster=cluster,
             positive_from=threshold_label,
-            resamples=resamples,
-            seed=seed,
         )
     if not write_json(validity.to_dict(), json_path):
         click.echo(str(validity))

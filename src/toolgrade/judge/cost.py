@@ -141,7 +141,7 @@ class CostEstimate:
         require(max_cost >= 0, "max_cost must be a number of at least 0", max_cost)
         if self.cost is None:
             message = f"max_cost {max_cost:g} cannot be checked: the price of the model is unknown"
-            raise ConfigurationError(f"{message}; give the price of a million tokens (prices=, or --price IN/OUT)")
+            raise ConfigurationError(f"{message}; give the price of a million tokens (prices=)")
         if self.cost > max_cost:
             message = f"the estimated cost is {_rounded(self.cost)}, more than the maximum of {max_cost:g}"
             raise ConfigurationError(f"{message}; nothing was sent: judge a smaller sample, or raise the maximum")

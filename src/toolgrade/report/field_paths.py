@@ -103,15 +103,13 @@ def _json_value(value: object) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def _nearest(cases: Sequence[AnyCase], mistyped: str) -> str:
-    """Return a hint for a mistyped path: a path with the same last key or a similar one, or a list of paths."""
+    """Return a hint for a mistyped path: a path with the same last key, or a similar one, or a list of paths."""
     paths = list(dict.fromkeys(chain.from_iterable(map(_paths, cases[:_MAX_CASES]))))
-    last_keys = {path: path.rpartition(".")[2] for path in paths}
     last = mistyped.rpartition(".")[2]
-    candidates = [path for path in paths if last_keys[path] == last]
-    candidates += difflib.get_close_matches(mistyped, paths, n=1)
-    candidates += [path for path in paths if difflib.get_close_matches(last, [last_keys[path]])]
-    if candidates:
-        return f"did you mean {candidates[0]!r}?"
+    near = [path for path in paths if path.rpartition(".")[2] == last]
+    near += difflib.get_close_matches(mistyped, paths, n=1)
+    if near:
+        return f"did you mean {near[0]!r}?"
     return f"the cases have {', '.join(paths[:20]) or 'no fields'}"
 
 

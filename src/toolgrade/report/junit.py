@@ -15,20 +15,15 @@ from toolgrade._internal.text import unique_labels
 from toolgrade.errors import InvalidDataError
 from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.report.redaction import redact
-from toolgrade.report.report import CaseResult, MetricSummary, Report, TrialSummary
+from toolgrade.report.report import CaseResult, Report
 from toolgrade.report.terminal.results import result_text
 from toolgrade.report.text.first_problem import case_problem
 from toolgrade.report.text.headline import title_of
 from toolgrade.report.text.phrases import (
     WORD_TEXTS,
-    agreement_lines,
     effect_hints,
-    flaky_text,
-    interval_text,
     is_bad,
-    number_or_dash,
     one_line,
-    pass_at_k_rows,
     result_word,
     score_text,
 )
@@ -111,46 +106,14 @@ def _time(seconds: Iterable[object]) -> dict[str, str]:
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield the verdict, the facts about the evaluation, and the numbers of each metric, of several agents by agent."""
+    """Yield the verdict, the cases by outcome, the facts about the evaluation, and what was not scored."""
     yield "verdict", one_line(report.verdict.sentence)
     for outcome, amount in report.verdict.counts.items():
         yield f"cases.{outcome}", str(amount)
-    if report.interrupted:
-        yield "interrupted", "true"
     for name, value in report.about.items():
         if isinstance(value, (str, int, float)):
             yield f"about.{one_line(name, _MAX_NAME)}", one_line(str(value))
     yield from (("hint", text) for text in effect_hints(report))
-    names = report.agents
-    parts = {f"{name}: ": report.of_agent(name) for name in names} if len(names) > 1 else {"": report}
-    for prefix, part in parts.items():
-        trials = part.trial_summaries
-        for line in agreement_lines(part)[:1]:
-            yield f"{one_line(prefix, _MAX_NAME)}agreement", line
-        for place, summary in enumerate(part.summaries):
-            metric = one_line(f"{prefix}{summary.metric}", _MAX_NAME)
-            for name, value in _figures(summary, trials[place] if trials else None):
-                yield f"{metric}: {name}", value
-
-
-def _figures(summary: MetricSummary, trials: TrialSummary | None) -> Iterator[tuple[str, str]]:
-    """Yield the numbers of a metric and its trials that are known."""
-    figures = {
-        "threshold": f"{summary.threshold:g}",
-        "mean": number_or_dash(summary.mean),
-        "mean.interval": number_or_dash(summary.mean_interval, interval_text),
-        "pass_rate": number_or_dash(summary.rate),
-        "pass_rate.interval": number_or_dash(summary.rate_interval, interval_text),
-        "judge.coverage": number_or_dash(summary.coverage),
-        "judge.cost": number_or_dash(summary.cost),
-    }
-    for k, at_least_one, all_of_them, _ in pass_at_k_rows(trials) if trials else ():
-        figures |= {f"pass@{k}": at_least_one, f"pass^{k}": all_of_them}
-    for name, text in figures.items():
-        if text != "-":
-            yield name, text
-    for flaky in trials.flaky if trials else ():
-        yield "flaky", flaky_text(flaky)
 
 
 def _add_case(suite: ET.Element, name: str, title: str, case: CaseResult) -> None:

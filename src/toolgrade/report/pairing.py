@@ -63,7 +63,7 @@ class ReportPairs(NamedTuple):
         compared = [_compare_metric(metric, only_a, options) for metric in self.metrics]
         p_values = holm([metric.p_value for metric in compared])
         names_a, names_b = [one.name_a for one in self.metrics], [one.name_b for one in self.metrics]
-        counts = Counter(pair.key.name for pair in both)
+        ids = {pair.key.name for pair in both}
         return Comparison(
             cases_a=len(self.before.cases),
             cases_b=len(self.after.cases),
@@ -80,12 +80,11 @@ class ReportPairs(NamedTuple):
             metrics=tuple(replace(metric, corrected=value) for metric, value in zip(compared, p_values, strict=True)),
             metrics_only_a=tuple(_without(self.before.metrics, names_a)),
             metrics_only_b=tuple(_without(self.after.metrics, names_b)),
-            repeated=len(counts) < len(both),
+            repeated=len(ids) < len(both),
             allowed=allowed,
             notes=(
                 *(f"allowed: {text}" for _, text in self.differences),
                 *_uncertain_pair_notes(both),
-                *_repeated_id_notes(counts),
                 *_canary_notes(self.before, "A", names_a),
                 *_canary_notes(self.after, "B", names_b),
             ),
@@ -266,17 +265,6 @@ def _uncertain_pair_notes(pairs: Sequence[CasePair]) -> Iterator[str]:
         yield (
             f"{plural(len(uncertain), 'pair')} without an id ({join_names([pair.a.name for pair in uncertain])}) by "
             f"{kinds}: if cases were added, removed or moved, different cases are compared; give them ids"
-        )
-
-
-def _repeated_id_notes(counts: Mapping[tuple[str, str], int]) -> Iterator[str]:
-    """Yield a note on ids that several pairs have."""
-    ids = [name for (_, name), number in counts.items() if number > 1]
-    if ids:
-        verb = "occurs" if len(ids) == 1 else "occur"
-        yield (
-            f"{plural(len(ids), 'id')} ({join_names(ids)}) {verb} several times: the cases of an id are one "
-            "cluster, in the interval and in the test"
         )
 
 

@@ -16,7 +16,6 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from toolgrade._internal.json import json_text, replace_nonfinite, to_json_value
-from toolgrade._internal.lazy_imports import import_extra
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.options import require_one_of
 from toolgrade._internal.text import number_text, plural, printable, shorten
@@ -703,9 +702,7 @@ class Report:
         """Return this as JSON values: `verdict`, `metrics` (one summary each) and `cases` (one entry each).
 
         With trials also `trials` and `trial_summaries`; with several runs of one golden or question also `agreement`;
-        `interrupted` if it was; and `about` if it has entries. With several agents also `agents` (the summaries of
-        each) and `comparisons` (each later one with the first). A report of totals has `case_count` in place of
-        `cases`.
+        `interrupted` if it was; and `about` if it has entries. A report of totals has `case_count` in place of `cases`.
 
         Args:
             redactor: Redacts values and texts; `toolgrade.redact.OFF` leaves them. Reasons and messages of findings
@@ -724,14 +721,6 @@ class Report:
             plain["trial_summaries"] = [summary.to_dict() for summary in self.trial_summaries]
         if self.agreement is not None:
             plain["agreement"] = redactor(to_json_value(self.agreement._asdict()))
-        agents = self.agents
-        if len(agents) > 1:
-            plain["agents"] = [{"agent": name, **_totals(self.of_agent(name))} for name in agents]
-            comparisons: tuple[Comparison, ...] = _module("redaction").redact(self.comparisons, redactor)
-            plain["comparisons"] = [
-                {"agent_a": agents[0], "agent_b": name, **comparison.to_dict()}
-                for name, comparison in zip(agents[1:], comparisons, strict=True)
-            ]
         if self.interrupted:
             plain["interrupted"] = True
         if self.about:
@@ -743,7 +732,7 @@ class Report:
         return json_text(self.to_dict(redactor), indent=indent)
 
     def to_rows(self, redactor: Redactor = DEFAULT) -> list[dict[str, Any]]:
-        """Return one object per result, for tables: its case, metric, outcome and reason, redacted.
+        """Return one object per result, such as for a data frame: its case, metric, outcome and reason, redacted.
 
         The keys are `case`, `agent`, `trial`, `metric`, `status`, `score`, `passed`, `threshold`, `reason`, `error` and
         `tags`; what a result does not have is `None`.
@@ -767,22 +756,6 @@ class Report:
             }
             for case, result in self.results()
         ]
-
-    def to_pandas(self) -> Any:  # noqa: ANN401 - pandas is not a dependency
-        """Return `to_rows()` as a `pandas.DataFrame`.
-
-        Raises:
-            MissingPackageError: pandas is not installed.
-        """
-        return import_extra("pandas", "pandas", "to_pandas").DataFrame(self.to_rows())
-
-    def to_polars(self) -> Any:  # noqa: ANN401 - polars is not a dependency
-        """Return `to_rows()` as a `polars.DataFrame`.
-
-        Raises:
-            MissingPackageError: polars is not installed.
-        """
-        return import_extra("polars", "polars", "to_polars").DataFrame(self.to_rows(), infer_schema_length=None)
 
     def print(self, title: str | None = None) -> None:
         """Print the report to the terminal; see `toolgrade.report.terminal.print_report` for more options."""
@@ -817,16 +790,6 @@ def _trial(golden: Hashable, rows: Sequence[CaseResult]) -> Trial:
     if end is None and outcome in {"passed", "failed"}:
         return Trial((agent, golden), outcome)
     return Trial((agent, golden), outcome, rows[0].label, str(DEFAULT(outcome_reason(results, end))))
-
-
-def _totals(report: Report) -> dict[str, Any]:
-    """Return the summaries of a report as JSON values."""
-    plain: dict[str, Any] = {"metrics": [summary.to_dict() for summary in report.summaries]}
-    if report.trials is not None:
-        plain["trial_summaries"] = [summary.to_dict() for summary in report.trial_summaries]
-    if report.agreement is not None:
-        plain["agreement"] = DEFAULT(to_json_value(report.agreement._asdict()))
-    return plain
 
 
 def _module(name: str) -> ModuleType:

@@ -10,7 +10,7 @@ from toolgrade._internal.json import canonical_json
 from toolgrade._internal.text import number_text, plural, printable, shorten, unique_labels
 from toolgrade.calls import ToolSpec
 from toolgrade.cases import AnyCase, ConversationalTestCase, Run
-from toolgrade.report.html.messages import MOST_CALLS, ImageViews, timeline
+from toolgrade.report.html.messages import MOST_CALLS, message_parts, timeline
 from toolgrade.report.report import CaseResult
 from toolgrade.report.text.phrases import Word
 from toolgrade.report.text.side_by_side import rows
@@ -41,12 +41,11 @@ def case_view(
     content: tuple[AnyCase, Any],
     anchor: str,
     toolsets: dict[str, dict[str, Any]],
-    pictures: ImageViews,
 ) -> dict[str, Any]:
     """Return the template data of a redacted case.
 
     `content` is its redacted content and expectation, `anchor` the element that shows it (see `case_anchors`).
-    `toolsets` and `pictures` are those of the page so far; cases that offer the same tools share a set.
+    `toolsets` are those of the page so far; cases that offer the same tools share a set.
     """
     case, expected = content
     run: Run | None = getattr(case, "run", None)
@@ -70,10 +69,10 @@ def case_view(
         "links": links,
         "sources": _sources(entry.own_results),
         "turns": _turn_badges(entry.own_results),
-        "messages": [(one, list(pictures.parts(one.content, f"message {at}"))) for at, one in enumerate(listed, 1)],
+        "messages": [(one, message_parts(one.content)) for one in listed],
         "has_dialogue": has_dialogue,
         "more_turns": len(messages) - len(listed),
-        "expected_output": list(pictures.parts(getattr(case, "expected_output", None), "the expected answer")),
+        "expected_output": message_parts(getattr(case, "expected_output", None)),
         "times": timeline([message.calls for message in messages]),
         "tools": tools,
         "run": run,

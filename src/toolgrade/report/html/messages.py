@@ -1,20 +1,17 @@
-"""Messages of a case with their calls, values and images, and the timeline of its calls.
+"""Messages of a case with their calls and values, and the timeline of its calls.
 
 The timeline has one bar a call, on a scale of time if all times are known, else by step.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
 from toolgrade._internal.json import json_text, replace_nonfinite
-from toolgrade._internal.message_content import DATA_URL, hash_images, image_type, parts_of
+from toolgrade._internal.message_content import hash_images, parts_of
 from toolgrade._internal.text import number_text, shorten
 from toolgrade.calls import CallStatus, Execution, ToolCall
 from toolgrade.cases import (
@@ -35,8 +32,6 @@ _FEWEST = 2
 LONGEST_LINE = 300
 """Characters of a text on one line."""
 _ONE_LINE = 72
-_LARGEST_IMAGE = 2_000_000
-_ALL_IMAGES = 20_000_000
 
 
 def problem_text(execution: Execution) -> str:
@@ -173,49 +168,13 @@ def value_text(value: Any) -> str:  # noqa: ANN401 - a JSON value
     return text
 
 
-class ImageView(NamedTuple):
-    """An image as a `data:` URL, which is empty if the image is not shown, with its caption."""
-
-    address: str
-    words: str
-
-
-class ImageViews:
-    """Images of one page, up to a total size. Nothing is fetched from the network or read from the disk."""
-
-    def __init__(self) -> None:
-        """Begin with the whole size free."""
-        self._left = _ALL_IMAGES
-
-    def parts(self, content: str | Matcher | list[str | MLLMImage] | None, place: str) -> Iterator[str | ImageView]:
-        """Yield the texts and images of a redacted message, which captions call `place`; a matcher is described."""
-        numbers = count(1)
-        if isinstance(content, Matcher):
-            content = content.describe()
-        for part in parts_of(content):
-            yield part if isinstance(part, str) else self.show(part, f"image {next(numbers)} of {place}")
-
-    def show(self, image: MLLMImage, place: str) -> ImageView:
-        """Return a redacted image with its place, such as `image 1 of message 2`, as caption.
-
-        Only bytes that are PNG, JPEG, GIF or WebP are shown, whatever type the image declares.
-        """
-        match = DATA_URL.fullmatch(image.url or "")
-        data = image.data if match is None else match["data"]
-        if data is None:
-            return ImageView("", f"{place}, not loaded: {shorten(image.url or image.path or '', LONGEST_LINE)}")
-        mime = _raster_type(data)
-        if mime is None:
-            return ImageView("", f"{place}, not shown: not a PNG, JPEG, GIF or WebP image")
-        if len(data) > min(_LARGEST_IMAGE, self._left):
-            return ImageView("", f"{place}, not shown: {mime} of {len(data):,} characters; the page has no room for it")
-        self._left -= len(data)
-        return ImageView(f"data:{mime};base64,{data}", place)
+def message_parts(content: str | Matcher | list[str | MLLMImage] | None) -> list[str]:
+    """Return the texts of a message, in which an image has its address; a matcher is described."""
+    if isinstance(content, Matcher):
+        content = content.describe()
+    return [part if isinstance(part, str) else _image_text(part) for part in parts_of(content)]
 
 
-def _raster_type(data: str) -> str | None:
-    try:
-        content = base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    return image_type(content)
+def _image_text(image: MLLMImage) -> str:
+    address = image.path if image.url is None or image.url.startswith("data:") else image.url
+    return f"[image {shorten(address, LONGEST_LINE)}]" if address else "[image]"

@@ -1,9 +1,8 @@
 """Reports as one HTML file, which a browser opens from the disk: no network, and readable without JavaScript.
 
 All trace content is escaped. The report is redacted before anything is rendered, and Jinja escapes every text.
-`_printable` escapes invisible characters. The only URLs that contain data are the `data:` URLs of raster images. The
-Content-Security-Policy of the page allows its own style and script, by their hashes, and nothing from the network. In
-a notebook a report is a short table.
+`_printable` escapes invisible characters. No URL contains data. The Content-Security-Policy of the page allows its own
+style and script, by their hashes, and nothing from the network. In a notebook a report is a short table.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.report.comparison import Comparison, MetricComparison
 from toolgrade.report.html import messages
 from toolgrade.report.html.cases import MOST_TAGS, case_anchors, case_view
-from toolgrade.report.html.totals import Places, breakable, histogram, segments, shade
+from toolgrade.report.html.totals import Places, breakable, segments, shade
 from toolgrade.report.overview import TrendPoint, overview
 from toolgrade.report.redaction import redact, redact_content, redact_entry
 from toolgrade.report.report import CaseResult, Report
@@ -48,8 +47,7 @@ _MAX_FILTER_TAGS = 200
 _LONGEST_NAME = 120
 _FEWEST_POINTS = 3
 _MAX_DETAIL_BYTES = 1_200_000
-"""Bytes of details beside images, after which cases are rows only: a page of 1,000 cases stays below 2 MB."""
-_IMAGE = re.compile('src="data:[^"]*"')
+"""Bytes of details, after which cases are rows only: a page of 1,000 cases stays below 2 MB."""
 _TEXT = re.compile(">[^<]+")
 """Text between tags: attributes have no `>`."""
 
@@ -76,8 +74,7 @@ def render_html(
         by: Fields whose values have pass rates of their own: `"tag"`, `"agent"`, or a path such as `metadata.team`; by
             default `"tag"`, if there are tags.
         limit: Maximum number of cases on the page: those that became worse than before, then other failures; 0 for all.
-            The numbers always cover all cases. The first cases have details, up to 1.2 MB beside their images; the
-            others are rows.
+            The numbers always cover all cases. The first cases have details, up to 1.2 MB; the others are rows.
         redactor: Redacts the content of the page; `toolgrade.redact.OFF` shows the values. Reasons and messages of
             findings are redacted already: metrics apply the default rules.
 
@@ -102,7 +99,6 @@ def render_html(
     cases = ordered[: limit or None]  # 0 means all
     tags, tag_places = _tags(cases, redactor)
     toolsets: dict[str, dict[str, Any]] = {}
-    pictures = messages.ImageViews()
     anchors = case_anchors(cases)
     links: dict[str, Any] = {
         "rows": _rows_of_goldens(report.cases),
@@ -114,11 +110,11 @@ def render_html(
     for case in cases:
         anchor, body = anchors[case.index], None
         if room > 0:
-            body = draw_body(case_view(case, redact_content(case.case, redactor), anchor, toolsets, pictures))
+            body = draw_body(case_view(case, redact_content(case.case, redactor), anchor, toolsets))
             # Quotes must be escaped in attributes only; JSON has many of them.
             plain = _TEXT.sub(lambda text: text[0].replace("&#34;", '"').replace("&#39;", "'"), str(body))
             body = Markup(plain)  # noqa: S704 - escaped by the template
-            room -= len(_IMAGE.sub("", body).encode("utf-8", "replace"))
+            room -= len(body.encode("utf-8", "replace"))
         rows.append({"entry": case, "anchor": anchor, "tags": tag_places[case.index], "body": body})
     style, script = _page_source("page.css"), _page_source("page.js")
     return page_template("page.html.jinja").render(
@@ -130,10 +126,7 @@ def render_html(
         hints=phrases.hints(report),
         agreement=phrases.agreement_lines(report),
         segments=segments(report),
-        metrics=[
-            (summary, histogram([case.results[place] for case in report.cases]))
-            for place, summary in enumerate(report.summaries)
-        ],
+        metrics=report.summaries,
         comparison=comparison,
         warnings=warning_kinds(report),
         places=Places(report, anchors),
@@ -326,7 +319,7 @@ def case_fragment(case: CaseResult) -> str:
     links: dict[str, Any] = {"rows": {}, "addresses": {}}
     draw = page_template("case.html.jinja").make_module(links)
     entry = redact(case)
-    view = case_view(entry, redact_content(case.case, DEFAULT), "case", {}, messages.ImageViews())
+    view = case_view(entry, redact_content(case.case, DEFAULT), "case", {})
     title = f"{draw.badge(entry.outcome)} {escape(printable(entry.label))}"  # type: ignore[attr-defined]
     body = f'<h3>{title}</h3><p class="facts">{escape(case_problem(entry))}</p>{draw.body(view)}'  # type: ignore[attr-defined]
     style = _page_source("page.css")

@@ -1,9 +1,9 @@
-"""Totals on the page: the cases by outcome, the scores of each metric, and where cases go wrong."""
+"""Totals on the page: the cases by outcome, and where they go wrong."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import ceil
 from typing import Any, NamedTuple
@@ -13,17 +13,10 @@ from markupsafe import Markup, escape
 from toolgrade._internal.text import printable
 from toolgrade.report.report import Report
 from toolgrade.report.text.breakdown import Matrix, ToolLine, ToolTable, breakdowns, tool_matrix
-from toolgrade.result import MetricResult
 from toolgrade.verdict import OUTCOME_WORDS
 
 _WIDTH = 1000
 """Width of the bar of all cases, in units of its SVG image."""
-_BINS = 10
-"""Bars of a histogram below a score of 1."""
-_HIGHEST = 40.0
-"""Height of the highest bar of a histogram, in units of its SVG image."""
-_LOWEST = 1.5
-"""Height of the lowest bar, which must stay visible."""
 _MOST_LINES = 50
 _SHADES = 5
 _BREAKS = re.compile(r"(?<=[_.(/-])")
@@ -52,39 +45,6 @@ def segments(report: Report) -> list[dict[str, Any]]:
         )
         at += width
     return parts
-
-
-def histogram(results: Sequence[MetricResult]) -> dict[str, Any] | None:
-    """Return the distribution of scores: ten bars from 0 to 1, and one for exactly 1; `None` without scores.
-
-    `bars` has the heights of the failed and the passed part of each bar, at most 40 together; `words` describes them.
-    """
-    bins: dict[str, Counter[int]] = {"failed": Counter(), "passed": Counter()}
-    for result in results:
-        if result.score is not None:
-            bins["passed" if result.passed else "failed"][_bin(result.score)] += 1
-    sums = bins["failed"] + bins["passed"]
-    if not sums:
-        return None
-    unit = _HIGHEST / max(sums.values())
-
-    def height(amount: int) -> float:
-        return round(max(amount * unit, _LOWEST), 1) if amount else 0.0
-
-    bars = [{kind: height(amounts[place]) for kind, amounts in bins.items()} for place in range(_BINS + 1)]
-    words = "; ".join(f"{_range_text(place)}: {sums[place]:,}" for place in sorted(sums))
-    return {"bars": bars, "words": f"Scores, and how many cases have them: {words}"}
-
-
-def _bin(score: float) -> int:
-    """Return the position of the bar of a score."""
-    # The margin is for rounding: 1 - 0.9 is a float just below 0.1.
-    return _BINS if score >= 1 else max(min(int(score * _BINS + 1e-9), _BINS - 1), 0)
-
-
-def _range_text(place: int) -> str:
-    """Return the scores that the bar at a position counts."""
-    return "1" if place == _BINS else f"{place / _BINS:g} to {(place + 1) / _BINS:g}"
 
 
 class ProblemPlace(NamedTuple):

@@ -22,8 +22,6 @@ from rich.text import Text
 from toolgrade.report.text.phrases import Word
 from toolgrade.stats import Interval
 
-NARROW = 60
-"""Columns below which a table has no room for its cells, so that these are printed below each other."""
 FIRST_COLUMN = 24
 """Columns of the name of a case in a table that has other texts."""
 WORD_STYLES: dict[Word, str] = {
@@ -33,20 +31,19 @@ WORD_STYLES: dict[Word, str] = {
     "skipped": "dim",
     "passed": "green",
 }
-_WIDTH = 80
-_WIDEST = 120
+_NARROWEST, _WIDTH, _WIDEST = 60, 80, 120
 
 
 def make_console(file: TextIO | None = None) -> Console:
-    """Return a console for a stream: as wide as the terminal up to 120 columns, 80 in a pipe."""
+    """Return a console for a stream: as wide as the terminal, but from 60 to 120 columns; 80 in a pipe."""
     stream = file or sys.stdout
     probe = Console(file=stream)
-    width = min(probe.width, _WIDEST) if probe.is_terminal else _WIDTH
+    width = min(max(probe.width, _NARROWEST), _WIDEST) if probe.is_terminal else _WIDTH
     return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
 
 
 class _Trimmed:
-    """Anything printable, without the blanks that fill its lines up to the width of the console."""
+    """Anything printable, without the blanks that fill its lines up to the width."""
 
     def __init__(self, renderable: RenderableType) -> None:
         self.renderable = renderable
@@ -78,7 +75,7 @@ class Screen:
 
     def print(self, renderable: RenderableType, *, indent: int = 0) -> None:
         """Print something indented."""
-        self._console.print(_Trimmed(Padding(renderable, (0, 0, 0, indent)) if indent else renderable))
+        self._console.print(_Trimmed(Padding(renderable, (0, 0, 0, indent)) if indent else renderable), crop=False)
 
     def line(self, text: str, style: str = "", *, indent: int = 0) -> None:
         """Print one text, which is wrapped where it is too long; nothing if it is empty."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import BinaryIO
 
 from rich import progress
 from rich.console import Console
@@ -47,20 +46,12 @@ class ProgressBar(progress.Progress):
     def step(self) -> None:
         """Move the bar by one case."""
         self.advance(self.task_ids[0])
+        self._draw()
 
     def turn(self) -> None:
         """Count a turn of a conversation, whose case is not done yet."""
         self._turns += 1
         self.update(self.task_ids[0], description=plural(self._turns, "turn"))
-        self._draw()
-
-    def opened(self, file: BinaryIO, size: int | None) -> BinaryIO:
-        """Return a file that moves the bar while it is read; `size` is `None` if it is not known."""
-        return self.wrap_file(file, size, task_id=self.add_task("", total=size))
-
-    def advance(self, task_id: progress.TaskID, advance: float = 1) -> None:
-        """Move the bar; wrapped files call this."""
-        super().advance(task_id, advance)
         self._draw()
 
     def _draw(self) -> None:

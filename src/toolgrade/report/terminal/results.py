@@ -16,7 +16,7 @@ from toolgrade.redact import DEFAULT
 from toolgrade.report.overview import overview
 from toolgrade.report.redaction import redact, redact_entry
 from toolgrade.report.report import CaseResult, MetricSummary, Report, TrialSummary
-from toolgrade.report.terminal.console import FIRST_COLUMN, NARROW, WORD_STYLES, Name, Screen, alarm, make_table
+from toolgrade.report.terminal.console import FIRST_COLUMN, WORD_STYLES, Name, Screen, alarm, make_table
 from toolgrade.report.terminal.tables import print_agents, print_comparison, print_slices, print_tools, print_trend
 from toolgrade.report.text import phrases
 from toolgrade.report.text.agent_table import agent_table
@@ -152,19 +152,11 @@ def print_result(result: MetricResult, case: AnyCase, console: Console | None = 
     _print_result(Screen(console), result, case, entry.case.id or entry.case.name or "case")
 
 
-def result_text(result: MetricResult, case: AnyCase, label: str, *, width: int = 80, colour: bool = False) -> str:
-    """Return a redacted result as `print_result` prints it, by default at 80 columns and without colours."""
+def result_text(result: MetricResult, case: AnyCase, label: str) -> str:
+    """Return a redacted result as `print_result` prints it, at 80 columns and without colours."""
     file = StringIO()
-    console = Console(
-        file=file,
-        width=width,
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        no_color=not colour,
-        legacy_windows=False,
-        markup=False,
-        highlight=False,
-        emoji=False,
+    console = Console(  # without colours, also where FORCE_COLOR is set
+        file=file, width=80, force_terminal=False, color_system=None, markup=False, highlight=False, emoji=False
     )
     _print_result(Screen(console), result, case, label)
     return file.getvalue().rstrip("\n")
@@ -204,9 +196,8 @@ def _print_lists(screen: Screen, metrics: Sequence[str], entries: Sequence[Entry
 
 
 def _print_cases(screen: Screen, entries: Sequence[Entry], limit: int) -> None:
-    """Print a line for each result of one metric; in a narrow console, lines below each other."""
+    """Print a line for each result of one metric."""
     table = make_table("score", "", first="case", last="first problem")
-    is_narrow = screen.width < NARROW
     listed = entries[: limit or None]
     reason = _common_reason(entries)
     if reason:
@@ -216,13 +207,8 @@ def _print_cases(screen: Screen, entries: Sequence[Entry], limit: int) -> None:
     for entry in map(redact_entry, listed):
         case, result = entry
         label, score, problem = one_line(case.label, _LABEL), number_or_dash(result.score), entry_problem(case, result)
-        if is_narrow:
-            screen.print(Text.assemble(_word(entry), f" {score} ", label), indent=1)
-            screen.line(problem, indent=3)
-        else:
-            table.add_row(Name(label), score, _word(entry), Text(problem))
-    if not is_narrow:
-        screen.print(table)
+        table.add_row(Name(label), score, _word(entry), Text(problem))
+    screen.print(table)
     screen.more(len(entries) - len(listed), "(--limit 0 lists all)")
 
 
@@ -336,21 +322,13 @@ def _print_summary(screen: Screen, report: Report, *, quiet: bool, limit: int) -
 
 
 def _print_totals(screen: Screen, summaries: Sequence[MetricSummary]) -> None:
-    """Print the mean and the counts of each metric; in a narrow console, below its name."""
+    """Print the mean and the counts of each metric."""
     table = make_table("mean", "passed", "failed", "skipped", "errors", first="metric")
-    is_narrow = screen.width < NARROW
     for one in summaries:
         title = f"{printable(one.metric)} (threshold={one.threshold:g})"
         mean, failed, errored = number_or_dash(one.mean), alarm(one.failed), alarm(one.errored)
-        if is_narrow:
-            screen.line(title, "bold", indent=1)
-            words = (f"mean {mean}, {one.passed:,} passed, ", (f"{failed} failed", failed.style))
-            errors = (plural(one.errored, "error"), errored.style)
-            screen.print(Text.assemble(*words, f", {one.skipped:,} skipped, ", errors), indent=2)
-        else:
-            table.add_row(Name(title), mean, f"{one.passed:,}", failed, f"{one.skipped:,}", errored)
-    if not is_narrow:
-        screen.print(table)
+        table.add_row(Name(title), mean, f"{one.passed:,}", failed, f"{one.skipped:,}", errored)
+    screen.print(table)
 
 
 def _print_estimates(screen: Screen, summaries: Sequence[MetricSummary], *, judging_only: bool) -> None:
@@ -399,7 +377,7 @@ def _print_warnings(screen: Screen, report: Report) -> None:
     screen.line(heading, indent=1)
     for kind in kinds[:_WARNINGS]:
         label = one_line(redact(kind.cases[0].label), FIRST_COLUMN)
-        others = "more" if len(kind.texts) == 1 else "similar"
+        others = "more" if kind.texts == 1 else "similar"
         more = f" and {len(kind.cases) - 1:,} {others}" if len(kind.cases) > 1 else ""
-        screen.line(f"- {one_line(redact(next(iter(kind.texts))))} ({label}{more})", indent=2)
+        screen.line(f"- {one_line(redact(kind.text))} ({label}{more})", indent=2)
     screen.more(len(kinds) - _WARNINGS, "kinds (the HTML and JSON reports have all)", indent=2)

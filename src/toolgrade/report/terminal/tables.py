@@ -15,7 +15,6 @@ from toolgrade.report.redaction import redact
 from toolgrade.report.report import Report
 from toolgrade.report.terminal.console import (
     FIRST_COLUMN,
-    NARROW,
     WORD_STYLES,
     Name,
     Screen,
@@ -75,7 +74,7 @@ def print_agents(screen: Screen, table: AgentTable, *, quiet: bool, limit: int) 
     Agents stand beside each other if there is room, else below each other.
     """
     agents = [one_line(redact(name), _LABEL) for name in table.agents]
-    is_narrow = screen.width < max(NARROW, FIRST_COLUMN + _CELL * len(agents))
+    is_narrow = screen.width < FIRST_COLUMN + _CELL * len(agents)
     if is_narrow:
         _print_metric_lines(screen, agents, table)
     else:
@@ -140,15 +139,11 @@ def print_slices(screen: Screen, field: str, parts: Sequence[Slice]) -> None:
     """Print the pass rates of the values of a field."""
     screen.blank()
     rows = [(redact(part.name) or "-", slice_cells(part)) for part in parts[:MOST_SLICES]]
-    if screen.width < NARROW:
-        screen.line(f"pass rate by {printable(field)}", "bold", indent=1)
-        screen.lines((f"{name}: {cells[1]} of {cells[0]} cases" for name, cells in rows), indent=3)
-    else:
-        table = make_table(*SLICE_COLUMNS[1:], first=f"by {printable(field)}")
-        table.expand = False
-        for name, cells in rows:
-            table.add_row(Name(one_line(name, _LABEL)), *cells)
-        screen.print(table)
+    table = make_table(*SLICE_COLUMNS[1:], first=f"by {printable(field)}")
+    table.expand = False
+    for name, cells in rows:
+        table.add_row(Name(one_line(name, _LABEL)), *cells)
+    screen.print(table)
     screen.more(len(parts) - len(rows), "(the HTML report has all)")
 
 

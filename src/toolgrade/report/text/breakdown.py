@@ -10,14 +10,13 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from toolgrade._internal.text import printable, shared_length
 from toolgrade.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase
 from toolgrade.expect.plan import expected_names
 from toolgrade.matching.alignment import Alignment
 from toolgrade.matching.json_compare import ABSENT
-from toolgrade.matching.value_text import text_of
+from toolgrade.matching.value_text import pair_text, value_text
 from toolgrade.report.comparison import CaseChange
 from toolgrade.report.report import CaseResult, Report, one_case
 from toolgrade.report.text.phrases import entries_of, one_line
@@ -25,8 +24,6 @@ from toolgrade.result import NOTHING_WRONG, Finding, FindingKind
 
 _LONGEST_NAME = 120
 _LONGEST_EXAMPLE = 60
-_CONTEXT = 16
-"""Characters of an example before its first difference."""
 _MOST_TOOLS = 20
 """Tools on one side of the matrix."""
 
@@ -67,14 +64,6 @@ _Tally: TypeAlias = list[tuple[int, str, Finding]]
 """The findings about one tool or argument, each with its case and its column."""
 
 
-class Side(NamedTuple):
-    """A value as JSON text around the part that differs from the other side; all three are empty without a value."""
-
-    before: str = ""
-    differing: str = ""
-    after: str = ""
-
-
 class ToolLine(NamedTuple):
     """One line of a table.
 
@@ -84,8 +73,8 @@ class ToolLine(NamedTuple):
         calls: How often the tool was called; `None` if the calls of some case were not read.
         cases: Positions of the cases with a finding, ascending.
         amounts: Number of findings in each column of the table.
-        expected: The expected value of the first finding.
-        called: The value that was passed instead.
+        expected: The expected value of the first finding; empty without one.
+        called: The value that was passed instead; likewise.
     """
 
     tool: str
@@ -93,8 +82,8 @@ class ToolLine(NamedTuple):
     calls: int | None
     cases: tuple[int, ...]
     amounts: tuple[int, ...]
-    expected: Side
-    called: Side
+    expected: str
+    called: str
 
 
 class ToolTable(NamedTuple):
@@ -194,22 +183,29 @@ def _table(
     lines: list[ToolLine] = []
     for (tool, argument), tally in tallies.items():
         amounts = Counter(column for _, column, _ in tally)
-        sides = (Side(), Side())
-        if tally:
-            first = tally[0][2]
-            sides = differing_sides(first.expected_value, first.called_value)
+        expected, passed = _example(tally[0][2]) if tally else ("", "")
         line = ToolLine(
             tool=one_line(tool, _LONGEST_NAME),
             argument=one_line(argument, _LONGEST_NAME),
             calls=None if called is None else called.get(tool, 0),
             cases=tuple(sorted({case for case, _, _ in tally})),
             amounts=tuple(amounts[column] for column in columns),
-            expected=sides[0],
-            called=sides[1],
+            expected=expected,
+            called=passed,
         )
         lines.append(line)
     lines.sort(key=lambda line: (-len(line.cases), -sum(line.amounts), line.tool, line.argument))
     return ToolTable(columns, tuple(lines))
+
+
+def _example(finding: Finding) -> tuple[str, str]:
+    """Return the expected value of a finding and the one passed, such that their difference is visible."""
+    expected, called = finding.expected_value, finding.called_value
+    if expected is not ABSENT and called is not ABSENT:
+        left, right, note = pair_text(expected, called, _LONGEST_EXAMPLE)
+        return left, right + note
+    left, right = ("" if one is ABSENT else value_text(one, _LONGEST_EXAMPLE) for one in (expected, called))
+    return left, right
 
 
 def _group_of(kind: FindingKind) -> str:
@@ -314,46 +310,17 @@ def _calls_instead(alignment: Alignment) -> dict[int, int]:
     return instead
 
 
-def differing_sides(expected: Any, called: Any) -> tuple[Side, Side]:  # noqa: ANN401 - JSON values, matchers or ABSENT
-    """Return two values as short JSON texts, each with the part that the other does not have.
-
-    What both begin and end with is cut where there is no room for it.
-    """
-    texts = [("" if value is ABSENT else printable(text_of(value))) for value in (expected, called)]
-    if not all(texts):
-        return _whole(texts[0]), _whole(texts[1])
-    start = shared_length(*texts)
-    end = shared_length(*(text[start:][::-1] for text in texts))
-    left, right = (_side(text, start, len(text) - end) for text in texts)
-    return left, right
-
-
-def _whole(text: str) -> Side:
-    return Side(differing=one_line(text, _LONGEST_EXAMPLE))
-
-
-def _side(text: str, start: int, end: int) -> Side:
-    """Return a text around its part from `start` to `end`; all of it, if it is short."""
-    differing = one_line(text[start:end], _LONGEST_EXAMPLE)
-    if len(text) <= _LONGEST_EXAMPLE:
-        return Side(text[:start], differing, text[end:])
-    before = text[:start] if start <= _CONTEXT else f"...{text[start - _CONTEXT : start]}"
-    room = max(_LONGEST_EXAMPLE - len(before) - len(differing), _CONTEXT)
-    after = text[end:] if len(text) - end <= room else f"{text[end : end + room]}..."
-    return Side(before, differing, after)
-
-
 class WarningKind(NamedTuple):
     """Warnings of one kind.
 
     Attributes:
-        title: The text, with `...` and `N` in place of what differs.
-        texts: Each text with the cases that have it.
-        cases: The cases that have any of them.
+        text: The first of them.
+        texts: How many different ones there are.
+        cases: The cases that have any of them, in their order.
     """
 
-    title: str
-    texts: dict[str, list[CaseResult]]
+    text: str
+    texts: int
     cases: list[CaseResult]
 
 
@@ -364,13 +331,9 @@ def warning_kinds(report: Report) -> list[WarningKind]:
         for text in result.warnings:
             by_kind.setdefault(_kind(text), {}).setdefault(text, {})[case.index] = case
     kinds: list[WarningKind] = []
-    for title, texts in by_kind.items():
-        cases: dict[int, CaseResult] = {}
-        for members in texts.values():
-            cases |= members
-        heading = title if len(texts) > 1 else next(iter(texts))
-        ordered = [cases[index] for index in sorted(cases)]
-        kinds.append(WarningKind(heading, {text: list(members.values()) for text, members in texts.items()}, ordered))
+    for texts in by_kind.values():
+        cases = {index: case for members in texts.values() for index, case in members.items()}
+        kinds.append(WarningKind(next(iter(texts)), len(texts), [cases[index] for index in sorted(cases)]))
     return sorted(kinds, key=lambda kind: -len(kind.cases))
 
 

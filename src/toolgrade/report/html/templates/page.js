@@ -1,7 +1,6 @@
 "use strict";
 (() => {
   const byId = (id) => document.getElementById(id);
-  const root = document.documentElement;
   const list = byId("list");
   const cases = list ? [...list.querySelectorAll(":scope > .case")] : [];
   const worst = [...cases];
@@ -25,15 +24,6 @@
     textOf(one);
     body.parentElement.innerHTML = body.textContent;
   };
-
-  // The theme follows the system until the button is used.
-  const theme = byId("theme");
-  const dark = () => (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
-  const nameTheme = () => { theme.textContent = dark() ? "Switch to light" : "Switch to dark"; };
-  theme.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; nameTheme(); });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", nameTheme);
-  theme.hidden = false;
-  nameTheme();
 
   // The address keeps what a reader opened and filtered, by names, such that it can be shared: `#case-a&search=paris`.
   const partsOfAddress = () => location.hash.slice(1).split("&").filter(Boolean);
