@@ -45,4 +45,4 @@ def _call(word: str) -> ToolCall:
 
 def align(expected: Sequence[CallItem], called: Sequence[CallItem], **options: bool) -> Alignment:
     """Return the best alignment of two lists of calls."""
-    return align_list(expected, called, **options).alignment()
+    return align_list(expected, called, **options)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import marshal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import nextafter
-from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from toolgrade.matching.argument_pattern import ONE, Ratio, Template, ValuePattern
-from toolgrade.matching.json_compare import AbsentType, Difference, argument_differences
+from toolgrade.matching.json_compare import AbsentType, Difference
 
 Denominator: TypeAlias = Literal["expected", "called", "longest", "f1"]
 """What the matched weight is divided by: the number of expected calls (recall), of called ones (precision), the larger
@@ -83,76 +81,8 @@ class Pair(NamedTuple):
     breaks: Breaks | None = None
 
 
-class _Scores:
-    """The scores of an alignment, from its counts and its weight."""
-
-    __slots__ = ()
-
-    expected_count: int
-    called_count: int
-    forbidden: tuple[tuple[int, str], ...]
-    extras: bool | None
-
-    @property
-    def _weight(self) -> Ratio:
-        """The matched weight, w, in any terms."""
-        raise NotImplementedError
-
-    @property
-    def is_fully_matched(self) -> bool:
-        """Whether each expected call is paired with similarity 1: w = m."""
-        numerator, unit = self._weight
-        return numerator == unit * self.expected_count
-
-    def score(self, denominator: Denominator = "expected") -> float:
-        """Return w divided by the denominator, in [0, 1].
-
-        It is 0 if a forbidden call was made. If nothing is expected, it is 1 without calls, and also if the plan
-        allows other calls. In all other cases with an empty side, it is 0.
-        """
-        m, n = self.expected_count, self.called_count
-        if self.forbidden:
-            return 0.0
-        if not m or not n:
-            calls_are_allowed = not n or self.extras is True
-            return float(not m and calls_are_allowed)
-        numerator, unit = self._weight
-        if denominator == "f1":
-            return quotient(2 * numerator, unit * (m + n))
-        calls = m if denominator == "expected" else n if denominator == "called" else max(m, n)
-        return quotient(numerator, unit * calls)
-
-    @property
-    def recall(self) -> float:
-        """Matched weight over expected calls, w / m."""
-        return self.score("expected")
-
-    @property
-    def precision(self) -> float:
-        """Matched weight over called tools, w / n."""
-        return self.score("called")
-
-    @property
-    def f1(self) -> float:
-        """2w / (m + n), the harmonic mean of precision and recall."""
-        return self.score("f1")
-
-    @property
-    def exact(self) -> bool:
-        """Whether the two sides are the same call by call: m = n and every position is paired with similarity 1.
-
-        This is meaningful for an ordered alignment: its pairs do not cross, so if all positions are paired, each is
-        paired with its equal. A plan with `extras` allows other calls; a forbidden call is never exact.
-        """
-        if self.forbidden:
-            return False
-        if self.extras is True:  # w = m only if each expected call is paired with similarity 1
-            return self.is_fully_matched
-        return self.expected_count == self.called_count and self.is_fully_matched
-
-
 @dataclass(frozen=True, slots=True)
-class Alignment(_Scores):
+class Alignment:
     """Which called tool is paired with which expected call, and what remains on either side.
 
     Each expected position is in exactly one of `pairs`, `out_of_order`, `missing` and `unused`; each called position is
@@ -207,9 +137,79 @@ class Alignment(_Scores):
     excess: tuple[int, ...] = ()
 
     @property
-    def _weight(self) -> Ratio:
-        """The matched weight."""
-        return self.matched.numerator, self.matched.denominator
+    def is_fully_matched(self) -> bool:
+        """Whether each expected call is paired with similarity 1: w = m."""
+        return self.matched == self.expected_count
+
+    def score(self, denominator: Denominator = "expected") -> float:
+        """Return w divided by the denominator, in [0, 1].
+
+        It is 0 if a forbidden call was made. If nothing is expected, it is 1 without calls, and also if the plan
+        allows other calls. In all other cases with an empty side, it is 0.
+        """
+        m, n = self.expected_count, self.called_count
+        if self.forbidden:
+            return 0.0
+        if not m or not n:
+            calls_are_allowed = not n or self.extras is True
+            return float(not m and calls_are_allowed)
+        numerator, unit = self.matched.as_integer_ratio()
+        if denominator == "f1":
+            return quotient(2 * numerator, unit * (m + n))
+        calls = m if denominator == "expected" else n if denominator == "called" else max(m, n)
+        return quotient(numerator, unit * calls)
+
+    @property
+    def recall(self) -> float:
+        """Matched weight over expected calls, w / m."""
+        return self.score("expected")
+
+    @property
+    def precision(self) -> float:
+        """Matched weight over called tools, w / n."""
+        return self.score("called")
+
+    @property
+    def f1(self) -> float:
+        """2w / (m + n), the harmonic mean of precision and recall."""
+        return self.score("f1")
+
+    @property
+    def exact(self) -> bool:
+        """Whether the two sides are the same call by call: m = n and every position is paired with similarity 1.
+
+        This is meaningful for an ordered alignment: its pairs do not cross, so if all positions are paired, each is
+        paired with its equal. A plan with `extras` allows other calls; a forbidden call is never exact.
+        """
+        if self.forbidden:
+            return False
+        if self.extras is True:  # w = m only if each expected call is paired with similarity 1
+            return self.is_fully_matched
+        return self.expected_count == self.called_count and self.is_fully_matched
+
+    def placed(self, expected: Sequence[int], called: Sequence[int]) -> Alignment:
+        """Return this alignment of a selection of calls with the positions of the calls in the case.
+
+        Args:
+            expected: The position in the case of each aligned expected call.
+            called: The position in the case of each aligned called tool.
+        """
+
+        def in_case(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+            return tuple(
+                [pair._replace(expected=expected[pair.expected], called=called[pair.called]) for pair in pairs]
+            )
+
+        return replace(
+            self,
+            pairs=in_case(self.pairs),
+            out_of_order=in_case(self.out_of_order),
+            missing=tuple([expected[index] for index in self.missing]),
+            unexpected=tuple([called[index] for index in self.unexpected]),
+            unused=tuple([expected[index] for index in self.unused]),
+            forbidden=tuple([(called[index], text) for index, text in self.forbidden]),
+            excess=tuple([called[index] for index in self.excess]),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return this as JSON values: counts, `matched` as a number, pairs by position, without arguments."""
@@ -251,123 +251,12 @@ class PairDetails(NamedTuple):
     respelled: tuple[Difference, ...] = ()
 
 
-_NO_DETAILS: Final = PairDetails()
-
-PairEvidence: TypeAlias = "tuple[bytes, bytes] | PairDetails"
-"""What a pair shows: two argument objects, serialized by `marshal`, in which nothing else matters; or the details,
-where a matcher, which may be the code of a user, had to be asked."""
-
-
 Breaks: TypeAlias = "tuple[Literal['after', 'parallel'], str]"
 """The rule of a plan that a pair breaks, and an explanation of it."""
 
 
 Partners: TypeAlias = "dict[int, tuple[int, Ratio]]"
 """The call that each expected position has, with its similarity."""
-
-NOTHING: Final[Mapping[int, Any]] = MappingProxyType({})
-"""Shared by all alignments without such an entry: results of good runs are many."""
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class Matching(_Scores):
-    """An alignment in compact form: its scores at once, and all that is needed to put it into words later.
-
-    The attributes are those of `Alignment`, with calls by expected positions, but for the following. It holds no part
-    of the case that can change.
-
-    Attributes:
-        weight: The matched weight.
-        ratios: The similarity of the pair of each expected position, unless it is 1.
-        evidence: What it shows, if anything.
-        breaks: The rule that it breaks, if any.
-        turns: The turn of the user for each expected position of a plan; empty for a list.
-    """
-
-    expected_count: int
-    called_count: int
-    ordered: bool
-    weight: Ratio
-    pairs: Mapping[int, int]
-    out_of_order: Mapping[int, int]
-    ratios: Mapping[int, Ratio]
-    evidence: Mapping[int, PairEvidence]
-    breaks: Mapping[int, Breaks]
-    missing: Sequence[int]
-    unexpected: Sequence[int]
-    unused: Sequence[int] = ()
-    labels: Sequence[str] = ()
-    turns: Sequence[int | None] = ()
-    choices: tuple[str, ...] = ()
-    forbidden: tuple[tuple[int, str], ...] = ()
-    extras: bool | None = None
-    gap: float = 0.0
-    excess: Sequence[int] = ()
-
-    @property
-    def _weight(self) -> Ratio:
-        """The matched weight."""
-        return self.weight
-
-    @property
-    def has_details(self) -> bool:
-        """Whether the details of some pair were made when the calls were compared."""
-        return any(isinstance(evidence, PairDetails) for evidence in self.evidence.values())
-
-    def placed(self, expected: Sequence[int], called: Sequence[int]) -> Matching:
-        """Return this alignment of a selection of calls with the positions of the calls in the case.
-
-        Args:
-            expected: The position in the case of each aligned expected call.
-            called: The position in the case of each aligned called tool.
-        """
-
-        def with_case_positions(pairs: Mapping[int, int]) -> dict[int, int]:
-            return {expected[slot]: called[call] for slot, call in pairs.items()}
-
-        return replace(
-            self,
-            pairs=with_case_positions(self.pairs),
-            out_of_order=with_case_positions(self.out_of_order),
-            ratios={expected[slot]: ratio for slot, ratio in self.ratios.items()},
-            evidence={expected[slot]: evidence for slot, evidence in self.evidence.items()},
-            breaks={expected[slot]: breaks for slot, breaks in self.breaks.items()},
-            missing=[expected[index] for index in self.missing],
-            unexpected=[called[index] for index in self.unexpected],
-            unused=[expected[index] for index in self.unused],
-            forbidden=tuple([(called[index], text) for index, text in self.forbidden]),
-            excess=[called[index] for index in self.excess],
-        )
-
-    def alignment(self) -> Alignment:
-        """Return the alignment, with the differences of each pair."""
-        return Alignment(
-            expected_count=self.expected_count,
-            called_count=self.called_count,
-            ordered=self.ordered,
-            matched=Fraction(*self.weight),
-            pairs=self._worded(self.pairs),
-            out_of_order=self._worded(self.out_of_order),
-            missing=tuple(self.missing),
-            unexpected=tuple(self.unexpected),
-            unused=tuple(self.unused),
-            labels=tuple(self.labels),
-            choices=self.choices,
-            forbidden=self.forbidden,
-            extras=self.extras,
-            gap=self.gap,
-            excess=tuple(self.excess),
-        )
-
-    def _worded(self, calls: Mapping[int, int]) -> tuple[Pair, ...]:
-        pairs: list[Pair] = []
-        for slot in sorted(calls):
-            numerator, denominator = self.ratios.get(slot, ONE)
-            details = self.evidence.get(slot, _NO_DETAILS)
-            if not isinstance(details, PairDetails):
-                details = PairDetails(tuple(argument_differences(*map(marshal.loads, details))))
-            pairs.append(Pair(slot, calls[slot], numerator / denominator, *details, self.breaks.get(slot)))
-        return tuple(pairs)
 
 
 def _pair_dict(pair: Pair) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from operator import eq
 from typing import Any, Final, NamedTuple
 
 from toolgrade._internal.json import REDACTED
-from toolgrade.matching.alignment import CallItem, PairDetails, PairEvidence
+from toolgrade.matching.alignment import CallItem, PairDetails
 from toolgrade.matching.argument_pattern import ONE, ZERO, Mismatches, Ratio, Template, fits, holds_matcher, is_pattern
 from toolgrade.matching.json_compare import (
     ABSENT,
@@ -41,6 +41,7 @@ from toolgrade.matching.json_compare import (
 )
 
 _IMMUTABLE: Final = frozenset({str, int, float, bool, type(None), AbsentType})
+_NO_DETAILS: Final = PairDetails()
 _MANY_PAIRS: Final = 64
 """Pairs from which it pays to bring all values into one order of keys."""
 _FEW_PAIRS: Final = 2048
@@ -172,17 +173,14 @@ class CallScores:
 
     # Differences
 
-    def evidence(self, e: int, c: int, ratio: Ratio) -> PairEvidence | None:
+    def details(self, e: int, c: int, ratio: Ratio) -> PairDetails:
         """Return what a pair of this similarity shows, in a form that no later change of the case can reach."""
-        if self.plain:
-            if ratio == ONE:
-                return None
-            if self._forms_of_called:
-                return self._forms_of_expected[e], self._forms_of_called[c]
+        if self.plain and ratio == ONE:
+            return _NO_DETAILS
         expected, called = self.expected[e], self.called[c]
         not_compared = self._uncaptured(expected, called)
         if ratio == ONE and not self.marked and not self._by_meaning:
-            return PairDetails((), not_compared) if not_compared else None
+            return PairDetails((), not_compared)
         differences, redacted, respelled = self._differences(expected, called)
         return PairDetails(
             () if ratio == ONE else _copied(differences),

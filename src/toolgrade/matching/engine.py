@@ -19,22 +19,14 @@ Cost: near-linear if names differ or calls are equal; O(k^3) at worst for k uneq
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
-
-from toolgrade.matching.alignment import NOTHING, Breaks, CallItem, Matching, PairEvidence, Partners
-from toolgrade.matching.any_order import Board, in_any_order, positions_left, total
-from toolgrade.matching.argument_pattern import ONE
-
-if TYPE_CHECKING:
-    from toolgrade.matching.alignment import Slot
-
-
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import NamedTuple
 
 from toolgrade._internal.budget import current_budget
-from toolgrade.matching.alignment import CallPattern, Slot
+from toolgrade.matching.alignment import Alignment, Breaks, CallItem, CallPattern, Pair, Partners, Slot
+from toolgrade.matching.any_order import Board, in_any_order, positions_left, total
 from toolgrade.matching.argument_pattern import Template
 from toolgrade.matching.json_compare import AbsentType
 
@@ -46,7 +38,7 @@ def align_list(
     ordered: bool = False,
     arguments: bool = False,
     output: bool = False,
-) -> Matching:
+) -> Alignment:
     """Return the best alignment of the called tools with a list of expected ones.
 
     Args:
@@ -73,7 +65,7 @@ def align_slots(
     ordered: bool = False,
     arguments: bool = False,
     output: bool = False,
-) -> Matching:
+) -> Alignment:
     """Return the best alignment of the called tools with the slots of a plan.
 
     Args:
@@ -111,12 +103,12 @@ class _Pairing(NamedTuple):
     gap: float = 0.0
 
 
-def _aligned(board: Board, *, ordered: bool) -> Matching:
+def _aligned(board: Board, *, ordered: bool) -> Alignment:
     """Return the best alignment of a board."""
     # The counts of the first aim are those of any order, whatever the order and the rules.
     best = {} if ordered and not board.leveled else in_any_order(board, range(board.size), range(len(board.called)))
     pairing = _in_order(board) if ordered else _in_any_order(board, best)
-    return _matching(board, pairing, _expected_count(board, best), ordered=ordered)
+    return _alignment(board, pairing, _expected_count(board, best), ordered=ordered)
 
 
 def _expected_count(board: Board, best: Partners) -> int:
@@ -154,26 +146,33 @@ def _in_order(board: Board) -> _Pairing:
     return _Pairing(partners, displaced, breaks)
 
 
-def _matching(board: Board, pairing: _Pairing, expected_count: int, *, ordered: bool) -> Matching:
+def _alignment(board: Board, pairing: _Pairing, expected_count: int, *, ordered: bool) -> Alignment:
     partners, displaced, breaks, gap = pairing
     every = partners | displaced
     missing, unused = _empty_slots(board, every)
-    return Matching(
+    return Alignment(
         expected_count=expected_count,
         called_count=len(board.called),
         ordered=ordered,
-        weight=total([ratio for _, ratio in partners.values()]),
-        pairs=dict(zip(partners, _calls(partners), strict=True)),
-        out_of_order=dict(zip(displaced, _calls(displaced), strict=True)) or NOTHING,
-        ratios={slot: ratio for slot, (_, ratio) in every.items() if ratio != ONE} or NOTHING,
-        evidence=_evidence(board, every) or NOTHING,
-        breaks=breaks or NOTHING,
+        matched=Fraction(*total([ratio for _, ratio in partners.values()])),
+        pairs=_pairs(board, partners, breaks),
+        out_of_order=_pairs(board, displaced, breaks),
         missing=missing,
         unexpected=tuple(positions_left(range(len(board.called)), _calls(every))),
         unused=unused,
         gap=gap,
         excess=tuple(sorted(board.limited.difference(_calls(every)))),
     )
+
+
+def _pairs(board: Board, partners: Partners, breaks: Mapping[int, Breaks]) -> tuple[Pair, ...]:
+    """Return pairs with their differences, ascending by expected position."""
+    pairs: list[Pair] = []
+    for slot, (call, ratio) in sorted(partners.items()):
+        pattern = board.best_pattern(slot, call)[0] if board.slots else slot
+        details = board.sides.details(pattern, call, ratio)
+        pairs.append(Pair(slot, call, ratio[0] / ratio[1], *details, breaks.get(slot)))
+    return tuple(pairs)
 
 
 def _empty_slots(board: Board, every: Partners) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -183,18 +182,6 @@ def _empty_slots(board: Board, every: Partners) -> tuple[tuple[int, ...], tuple[
         return tuple(empty), ()
     required = [slot for slot in empty if board.slots[slot].required]
     return tuple(required), tuple(positions_left(empty, required))
-
-
-def _evidence(board: Board, partners: Partners) -> dict[int, PairEvidence]:
-    """Return what the pairs show that are not equal, or not sure to be equal in all that matters."""
-    if board.sides.plain:
-        partners = {slot: pair for slot, pair in partners.items() if pair[1] != ONE}
-    evidence: dict[int, PairEvidence] = {}
-    for slot, (call, ratio) in partners.items():
-        detail = board.sides.evidence(board.best_pattern(slot, call)[0] if board.slots else slot, call, ratio)
-        if detail is not None:
-            evidence[slot] = detail
-    return evidence
 
 
 def _calls(partners: Partners) -> list[int]:
@@ -252,7 +239,7 @@ def align_layout(
     ordered: bool = False,
     arguments: bool = False,
     output: bool = False,
-) -> Matching:
+) -> Alignment:
     """Return the best alignment of the called tools with one way of a plan.
 
     Args:
@@ -266,13 +253,13 @@ def align_layout(
     slots = list(_slots(layout, called))
     compared = sum(_fitting(entry, called) * len(entry.patterns) for entry in layout.entries)
     current_budget().spend(len(slots) + len(called) + _STEPS * compared, "a plan with these calls")
-    matching = align_slots(slots, called, steps, ordered=ordered, arguments=arguments, output=output)
-    matching.labels = [slot.text for slot in slots]
-    matching.turns = [slot.patterns[0].item.turn for slot in slots]
-    matching.choices = layout.choices
-    matching.forbidden = tuple(forbidden_calls(layout, called))
-    matching.extras = layout.extras
-    return matching
+    return replace(
+        align_slots(slots, called, steps, ordered=ordered, arguments=arguments, output=output),
+        labels=tuple([slot.text for slot in slots]),
+        choices=layout.choices,
+        forbidden=tuple(forbidden_calls(layout, called)),
+        extras=layout.extras,
+    )
 
 
 def places_of(layout: Layout, called: Sequence[CallItem]) -> list[int]:

@@ -15,7 +15,7 @@ from toolgrade._internal.options import require
 from toolgrade._internal.text import join_first, plural
 from toolgrade.calls import CallStatus, ToolCall, ToolEffect, ToolSpec
 from toolgrade.failed_calls import applied_error_texts, looks_failed
-from toolgrade.matching.alignment import CallItem, Matching
+from toolgrade.matching.alignment import Alignment, CallItem
 from toolgrade.metrics.called_tools import (
     Undone,
     call_finding,
@@ -86,13 +86,13 @@ class ComparedCalls(NamedTuple):
             [called_item(call, output=output) if call.name in names else name_alone(call) for call in called],
         )
 
-    def in_case(self, matching: Matching) -> Matching:
+    def in_case(self, alignment: Alignment) -> Alignment:
         """Return an alignment of these calls with their positions in the case; slots of a plan keep their own."""
-        expected = list(range(len(matching.labels))) if matching.labels else list(self.expected)
+        expected = list(range(len(alignment.labels))) if alignment.labels else list(self.expected)
         called = list(self.called)
         if expected == list(range(len(expected))) and called == list(range(len(called))):
-            return matching  # no call was left out
-        return matching.placed(expected, called)
+            return alignment  # no call was left out
+        return alignment.placed(expected, called)
 
 
 class CallFilter:

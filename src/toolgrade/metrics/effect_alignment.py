@@ -102,12 +102,12 @@ def changes_of_list(calls: ComparedCalls, *, by_meaning: bool = False, tools: Se
         (expected, called), paths = flatten_items(expected, called)
 
     def align_writes(*, ordered: bool) -> Alignment:
-        matching = writes.in_case(align_list(expected, called, ordered=ordered, arguments=True))
-        return matching.alignment() if by_meaning else unflatten(matching.alignment(), paths)
+        alignment = writes.in_case(align_list(expected, called, ordered=ordered, arguments=True))
+        return alignment if by_meaning else unflatten(alignment, paths)
 
     return TaskChanges(
         writes=align_writes(ordered=False),
-        reads=reads.in_case(align_list(*reads.items())).alignment(),
+        reads=reads.in_case(align_list(*reads.items())),
         align_in_order=lambda: align_writes(ordered=True),
         names=tuple([call.name for call in calls.expected.values()]),
         expected_turns=tuple([call.turn for call in calls.expected.values()]),
@@ -176,8 +176,8 @@ def _changes_of_variant(
         turns += [entry.patterns[0].item.turn] * size
 
     def align_side(effect: ToolEffect, *, ordered: bool = False) -> Alignment:
-        matching = sides[effect].aligner.align(parts[effect], ordered=ordered)
-        return replace(matching.placed(positions[effect], sides[effect].places), labels=names).alignment()
+        alignment = sides[effect].aligner.align(parts[effect], ordered=ordered)
+        return replace(alignment.placed(positions[effect], sides[effect].places), labels=tuple(names))
 
     return TaskChanges(
         writes=align_side(ToolEffect.WRITE),

@@ -31,9 +31,9 @@ from toolgrade.expect.plan import (
     walk,
     with_matchers,
 )
-from toolgrade.matching.alignment import Alignment, CallItem, CallPattern, Matching
+from toolgrade.matching.alignment import Alignment, CallItem, CallPattern
 from toolgrade.matching.argument_pattern import Template
-from toolgrade.matching.engine import Layout, LayoutEntry, align_layout
+from toolgrade.matching.engine import Layout, LayoutEntry, align_layout, places_of
 from toolgrade.matching.json_compare import ABSENT, AbsentType
 from toolgrade.metrics.called_tools import called_item, expected_item, item_by_meaning
 
@@ -48,15 +48,20 @@ class Aligner:
         self._steps = list(map(step_of, calls))
         self._compared = {"arguments": arguments, "output": output}
 
-    def align(self, variant: Layout, *, ordered: bool) -> Matching:
+    def align(self, variant: Layout, *, ordered: bool) -> Alignment:
         """Return the best alignment with a variant, in the order of both sides or in any order."""
         return align_layout(variant, self.items, self._steps, ordered=ordered, **self._compared)
+
+    def turns(self, variant: Layout) -> list[int | None]:
+        """Return the turn of the user in which each slot of a variant must be called."""
+        places = zip(variant.entries, places_of(variant, self.items), strict=True)
+        return [entry.patterns[0].item.turn for entry, size in places for _ in range(size)]
 
 
 def align_plan(
     expected: Expectation,
     called: Iterable[ToolCall],
-    score: Callable[[Matching], float],
+    score: Callable[[Alignment], float],
     is_included: Callable[[CallPattern], bool],
     *,
     ordered: bool,
@@ -64,8 +69,10 @@ def align_plan(
     output: bool,
     by_meaning: bool = False,
     tools: Sequence[ToolSpec] = (),
-) -> Matching:
+) -> tuple[Alignment, list[int | None]]:
     """Return the best alignment of the called tools with the variant that scores best; of equal scores the first.
+
+    The second result has the turn in which each slot must be called.
 
     Expected calls that `is_included` rejects are dropped, as if the plan did not contain them. `tools` say which
     arguments may be left out, if they are compared by meaning.
@@ -73,7 +80,9 @@ def align_plan(
     aligner = Aligner(called, arguments=arguments, output=output)
     variants = (_reduced(variant, is_included) for variant in variants_of(expected, output=output))
     compared = (layout_by_meaning(variant, tools) for variant in variants) if by_meaning else variants
-    return max((aligner.align(variant, ordered=ordered) for variant in compared), key=score)
+    aligned = ((aligner.align(variant, ordered=ordered), variant) for variant in compared)
+    best, variant = max(aligned, key=lambda one: score(one[0]))
+    return best, aligner.turns(variant)
 
 
 def _reduced(variant: Layout, is_included: Callable[[CallPattern], bool]) -> Layout:
@@ -112,7 +121,7 @@ def variants_of(expected: Expectation, *, output: bool = False) -> Iterator[Layo
         yield from _PlanReader(plan, output).variants(choices)
 
 
-def plan_warnings(expected: Expectation, alignment: Alignment | Matching, *, arguments: bool) -> list[str]:
+def plan_warnings(expected: Expectation, alignment: Alignment, *, arguments: bool) -> list[str]:
     """Return warnings about matchers that were not used and about a search that stopped early."""
     warnings: list[str] = []
     if not arguments and _has_argument_matchers(expected):

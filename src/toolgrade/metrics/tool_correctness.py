@@ -12,7 +12,7 @@ from toolgrade.calls import ToolCall, ToolCallParams, ToolEffect, ToolSpec
 from toolgrade.cases import LLMTestCase, TestCase, WholeConversation
 from toolgrade.errors import ConfigurationError, MissingFieldError
 from toolgrade.failed_calls import looks_failed
-from toolgrade.matching.alignment import Alignment, Denominator, Matching
+from toolgrade.matching.alignment import Alignment, Denominator
 from toolgrade.matching.engine import align_list
 from toolgrade.metrics.base import Details, Measurement, Metric, result_of
 from toolgrade.metrics.call_filter import CallFilter, ComparedCalls, Only
@@ -194,7 +194,7 @@ class ToolCorrectnessMetric(Metric):
             ConfigurationError: The case is not one of a single question.
         """
         expected, called = self._sides(case)
-        return self._align(case, expected, called)[0].alignment()
+        return self._align(case, expected, called)[0]
 
     def _sides(self, case: TestCase) -> tuple[list[ToolCall] | Expectation, list[ToolCall]]:
         """Return both sides; the expected calls of a conversation say in which silent turns calls were made."""
@@ -211,8 +211,8 @@ class ToolCorrectnessMetric(Metric):
 
     def _align(
         self, case: TestCase, expected: list[ToolCall] | Expectation, called: list[ToolCall]
-    ) -> tuple[Matching, ComparedCalls]:
-        """Return the alignment in the positions of the case, and the calls that were compared."""
+    ) -> tuple[Alignment, ComparedCalls, Sequence[int | None]]:
+        """Return the alignment in the positions of the case, the compared calls, and the turns of the expected ones."""
         options = self._align_options
         called = calls_in_turns(case, called, expected, type(self).__name__)
         if isinstance(expected, list):
@@ -220,13 +220,13 @@ class ToolCorrectnessMetric(Metric):
             left, right = calls.items(output=options["output"])
             if self._by_meaning:
                 left = [item_by_meaning(item, self._filter.all_tools(case.available_tools)) for item in left]
-            return calls.in_case(align_list(left, right, **options)), calls
+            return calls.in_case(align_list(left, right, **options)), calls, [call.turn for call in expected]
         from toolgrade.metrics.plan_variants import align_plan  # noqa: PLC0415 - loaded with the first plan
 
         calls, is_included = self._filter.select_for_plan(expected, called, case.available_tools)
         calls = calls.in_turns(scored_turns(case))
         compared = calls.called.values()
-        matching = align_plan(
+        alignment, turns = align_plan(
             expected,
             compared,
             self._calling_score,
@@ -235,11 +235,11 @@ class ToolCorrectnessMetric(Metric):
             tools=self._filter.all_tools(case.available_tools),
             **options,
         )
-        return calls.in_case(matching), calls
+        return calls.in_case(alignment), calls, turns
 
-    def _calling_score(self, matching: Matching) -> float:
+    def _calling_score(self, alignment: Alignment) -> float:
         """Return the score of the calls; a judge may lower the score of the case."""
-        return float(matching.exact) if self.should_exact_match else matching.score(self.denominator)
+        return float(alignment.exact) if self.should_exact_match else alignment.score(self.denominator)
 
     def _measure(self, case: TestCase) -> MetricResult:
         unused = NO_TOOLS
@@ -279,7 +279,7 @@ class ToolCorrectnessMetric(Metric):
     def _compare(self, case: TestCase, extra_warnings: Sequence[str] = ()) -> Measurement:
         """Return the score of the calls, and how to explain it."""
         expected, called = self._sides(case)
-        matching, compared = self._align(case, expected, called)
+        alignment, compared, expected_turns = self._align(case, expected, called)
         warnings = compared.warnings
         if isinstance(expected, list):
             names = tuple([call.name for call in expected])
@@ -287,18 +287,18 @@ class ToolCorrectnessMetric(Metric):
             from toolgrade.expect.plan import expected_names  # noqa: PLC0415 - loaded with the first plan
             from toolgrade.metrics.plan_variants import plan_warnings  # noqa: PLC0415 - loaded with the first plan
 
-            names = tuple(matching.labels or expected_names(expected))
-            warnings = (*plan_warnings(expected, matching, arguments=self._align_options["arguments"]), *warnings)
+            names = alignment.labels or tuple(expected_names(expected))
+            warnings = (*plan_warnings(expected, alignment, arguments=self._align_options["arguments"]), *warnings)
         called_names = tuple([call.name for call in called])
         failed = [index for index, call in enumerate(called) if looks_failed(call)]
         if failed:
-            paired = {*matching.pairs.values()}.intersection(failed)
+            paired = {pair.called for pair in alignment.pairs}.intersection(failed)
             texts = [
                 f"{call_text(called[at], at)}, which was expected, {outcome_text(called[at])}" for at in sorted(paired)
             ]
             warnings = (*texts, *warnings)
         explanation = _AlignedCalls(
-            matching,
+            alignment,
             names,
             names if names == called_names else called_names,  # results of good runs are many, and store it once
             self.denominator,
@@ -311,10 +311,10 @@ class ToolCorrectnessMetric(Metric):
             tuple([call.turn for call in called]),
         )
         measured = Measurement(
-            {"calling": self._calling_score(matching)},
-            # Where matchers were asked, they also say now what they accept: both may be code of the user.
-            explanation.details() if matching.has_details else explanation,
-            expected_turns=[call.turn for call in expected] if isinstance(expected, list) else matching.turns,
+            {"calling": self._calling_score(alignment)},
+            # A plan may have matchers of a user, whose texts are made by code of the user.
+            explanation if isinstance(expected, list) else explanation.details(),
+            expected_turns=expected_turns,
         )
         return self._about(case, measured)
 
@@ -344,7 +344,7 @@ class ToolCorrectnessMetric(Metric):
 class _AlignedCalls(NamedTuple):
     """The explanation of a score: the alignment of calls with these names."""
 
-    matching: Matching
+    alignment: Alignment
     expected: Sequence[str]
     called: Sequence[str]
     denominator: Denominator
@@ -360,7 +360,7 @@ class _AlignedCalls(NamedTuple):
 
     def details(self) -> Details:
         """Return the arithmetic, the findings and the alignment."""
-        alignment = self.matching.alignment()
+        alignment = self.alignment
         findings = alignment_findings(alignment, self.expected, self.called, self.undone)
         return Details(
             sums={"calling": arithmetic(alignment, self.denominator, exact=self.exact)},
