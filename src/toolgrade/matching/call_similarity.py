@@ -37,7 +37,6 @@ from toolgrade.matching.json_compare import (
     json_forms,
     place,
     similarity,
-    without_marks,
 )
 
 _IMMUTABLE: Final = frozenset({str, int, float, bool, type(None), AbsentType})
@@ -135,13 +134,9 @@ class CallScores:
         """Return the similarity of two argument objects, without redacted values; other texts equal only themselves."""
         if isinstance(expected, str) or not isinstance(called, dict):
             return ONE if expected == called else ZERO
-        if isinstance(expected, Template):
-            return expected.ratio(called)
-        ratio = similarity(expected, called)
-        if ratio != ONE and self._holds_mark(expected, called):  # equal ones stay equal without them
-            left, right, _ = without_marks(expected, called)
-            return similarity(left, right)
-        return ratio
+        if isinstance(expected, Template) or self._holds_mark(expected, called):
+            return Template.of(expected).ratio(called)
+        return similarity(expected, called)
 
     def _differs_elsewhere(self, e: CallItem, c: CallItem) -> bool:
         """Return whether types, turns or outputs differ: the pair is then 0, whatever the arguments share."""
@@ -218,12 +213,9 @@ class CallScores:
         if isinstance(expected, str) or not isinstance(called, dict):
             is_equal = expected == called
             return Mismatches([] if is_equal else [Difference("wrong_argument", (), _tree(expected), called)])
-        if isinstance(expected, Template):
-            return expected.mismatches(called)
-        if not self._holds_mark(expected, called):
-            return Mismatches(argument_differences(expected, called))
-        left, right, hidden = without_marks(expected, called)
-        return Mismatches(argument_differences(left, right), hidden)
+        if isinstance(expected, Template) or self._holds_mark(expected, called):
+            return Template.of(expected).mismatches(called)
+        return Mismatches(argument_differences(expected, called))
 
     # Equality
 

@@ -220,28 +220,6 @@ def has_mark(value: Any) -> bool:
     return False
 
 
-def without_marks(
-    a: dict[str, Any], b: dict[str, Any], path: Path = ()
-) -> tuple[dict[str, Any], dict[str, Any], list[Path]]:
-    """Return two argument objects without the keys that cannot be compared, and the paths of those keys.
-
-    Objects inside of both are gone into; other values stay as they are, so an object that holds a mark still differs
-    from a number, and from a key that is not there.
-    """
-    left, right = dict(a), dict(b)
-    hidden: list[Path] = []
-    for key in {**a, **b}:
-        value, other = a.get(key), b.get(key)
-        if type(value) is dict and type(other) is dict:
-            left[key], right[key], inner = without_marks(value, other, (*path, key))
-            hidden += inner
-        elif is_hidden(value) or is_hidden(other):
-            left.pop(key, None)
-            right.pop(key, None)
-            hidden.append((*path, key))
-    return left, right, hidden
-
-
 def is_hidden(value: object) -> bool:
     """Return whether a value cannot be compared with anything: an object can, as far as its keys are known."""
     return type(value) is not dict and has_mark(value)

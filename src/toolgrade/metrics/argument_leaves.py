@@ -4,8 +4,7 @@ List items are compared by position. One wrong name in a list of five passengers
 whole list. An empty list or object inside is a leaf; an argument object without leaves equals only another one without
 leaves. A matcher is one leaf, and so is the value that it is compared with.
 
-The algorithms see an object with one key for each leaf, its JSON path; alignments are brought back to the real paths
-afterwards.
+An argument object is compared as one with a key for each leaf, its JSON path; differences have the real paths.
 """
 
 from __future__ import annotations
@@ -16,45 +15,13 @@ from typing import Any
 
 from toolgrade._internal.json import json_items, json_path
 from toolgrade.expect.matcher import Exact
-from toolgrade.matching.alignment import Alignment, CallItem, CallPattern, Pair
+from toolgrade.matching.alignment import CallItem, CallPattern
 from toolgrade.matching.argument_pattern import Mismatches, Ratio, Template, ValuePattern, holds_matcher
 from toolgrade.matching.engine import Layout
-from toolgrade.matching.json_compare import ABSENT, AbsentType, Path, has_mark, place
+from toolgrade.matching.json_compare import ABSENT, AbsentType, Path, has_mark
 
 _Leaves = dict[str, tuple[Path, Any]]
 """Leaves with their paths, by JSON path: as keys, `("a", 0)` and `("a", "0")` must differ."""
-
-
-def flatten_items(*sides: Sequence[CallItem]) -> tuple[list[list[CallItem]], dict[str, Path]]:
-    """Return the calls of both sides with one argument for each leaf, and the path of each of these arguments."""
-    redacted = _redacted_paths(item for side in sides for item in side)
-    paths: dict[str, Path] = {}
-
-    def flat(item: CallItem) -> CallItem:
-        if not isinstance(item.arguments, dict):
-            return item
-        leaves = _leaves_of(item.arguments, redacted.get(item.name, ()))
-        paths.update({key: path for key, (path, _) in leaves.items()})
-        return item._replace(arguments=_leaf_values(leaves))
-
-    return [list(map(flat, side)) for side in sides], paths
-
-
-def unflatten(alignment: Alignment, paths: Mapping[str, Path]) -> Alignment:
-    """Return an alignment of flattened calls with the paths of the original arguments."""
-    places = {place("input_parameters", (key,)): place("input_parameters", path) for key, path in paths.items()}
-
-    def placed(names: Sequence[str]) -> tuple[str, ...]:
-        return tuple(places.get(name, name) for name in names)
-
-    def original(pair: Pair) -> Pair:
-        differences = tuple(one._replace(path=paths[str(one.path[0])]) if one.path else one for one in pair.differences)
-        return pair._replace(
-            differences=differences, redacted=placed(pair.redacted), not_compared=placed(pair.not_compared)
-        )
-
-    pairs, out_of_order = (tuple(map(original, some)) for some in (alignment.pairs, alignment.out_of_order))
-    return replace(alignment, pairs=pairs, out_of_order=out_of_order)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,7 @@ with the reads of another; the caller takes the one with the best score.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -22,8 +22,7 @@ from toolgrade.errors import ConfigurationError
 from toolgrade.expect.plan import MOST_WAYS, Expectation
 from toolgrade.matching.alignment import Alignment, CallPattern, Pair
 from toolgrade.matching.engine import Layout, LayoutEntry, align_list, forbidden_calls, places_of
-from toolgrade.matching.json_compare import Path
-from toolgrade.metrics.argument_leaves import by_leaves, flatten_items, unflatten
+from toolgrade.metrics.argument_leaves import by_leaves
 from toolgrade.metrics.call_filter import CallFilter, ComparedCalls, EffectOf
 from toolgrade.metrics.called_tools import Undone, call_finding, called_item, expected_item, scored_turns
 from toolgrade.metrics.plan_variants import Aligner, has_forbidden_calls, layout_by_meaning, plan_warnings, variants_of
@@ -93,17 +92,14 @@ class TaskChanges:
 def changes_of_list(calls: ComparedCalls, *, by_meaning: bool = False, tools: Sequence[ToolSpec] = ()) -> TaskChanges:
     """Return the alignments with a list of expected calls; `tools` say which arguments may be left out."""
     writes, reads = calls.with_effect(ToolEffect.WRITE), calls.with_effect(ToolEffect.READ)
-    expected, called = writes.items()
-    paths: dict[str, Path] = {}
-    if by_meaning:
-        leaves = by_leaves(_layout_of(writes.expected.values(), tools), called)
-        expected = [entry.patterns[0].item for entry in leaves.entries]
-    else:
-        (expected, called), paths = flatten_items(expected, called)
+    _, called = writes.items()
+    entries = [LayoutEntry((CallPattern(expected_item(call)),), call.name) for call in writes.expected.values()]
+    layout = Layout(tuple(entries))
+    leaves = by_leaves(layout_by_meaning(layout, tools) if by_meaning else layout, called)
+    expected = [entry.patterns[0].item for entry in leaves.entries]
 
     def align_writes(*, ordered: bool) -> Alignment:
-        alignment = writes.in_case(align_list(expected, called, ordered=ordered, arguments=True))
-        return alignment if by_meaning else unflatten(alignment, paths)
+        return writes.in_case(align_list(expected, called, ordered=ordered, arguments=True))
 
     return TaskChanges(
         writes=align_writes(ordered=False),
@@ -112,12 +108,6 @@ def changes_of_list(calls: ComparedCalls, *, by_meaning: bool = False, tools: Se
         names=tuple([call.name for call in calls.expected.values()]),
         expected_turns=tuple([call.turn for call in calls.expected.values()]),
     )
-
-
-def _layout_of(calls: Iterable[ToolCall], tools: Sequence[ToolSpec]) -> Layout:
-    """Return a list of expected calls, compared by meaning, as the only variant of a plan."""
-    entries = [LayoutEntry((CallPattern(expected_item(call)),), call.name) for call in calls]
-    return layout_by_meaning(Layout(tuple(entries)), tools)
 
 
 def changes_of_plan(
