@@ -15,12 +15,11 @@ matcher or a text output that may equal a value breaks the inequality.
 from __future__ import annotations
 
 import marshal
-import re
 from collections import deque
 from collections.abc import Callable, Container, Hashable, KeysView, Sequence
 from copy import deepcopy
 from operator import eq
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from toolgrade._internal.json import REDACTED
 from toolgrade.matching.alignment import CallItem, PairDetails
@@ -43,8 +42,6 @@ _IMMUTABLE: Final = frozenset({str, int, float, bool, type(None), AbsentType})
 _NO_DETAILS: Final = PairDetails()
 _MANY_PAIRS: Final = 64
 """Pairs from which it pays to bring all values into one order of keys."""
-_FEW_PAIRS: Final = 2048
-"""Pairs up to which values are compared with each other sooner than a key of each is made."""
 
 
 class CallScores:
@@ -84,12 +81,7 @@ class CallScores:
         self._by_meaning = not is_plain and _compare_by_meaning(values)
         if not is_plain:
             values = _captured(values)
-        # Every value is searched once here, so that a comparison need not do so for each pair.
-        searched = _search(values)
-        self._may_hold_nan: bool = searched.may_hold_nan
-        self._forms_of_called = dict(zip(positions, searched.forms[len(expected) :], strict=False))
-        self._forms_of_expected = searched.forms
-        self.marked: frozenset[int] = _marked(values) if searched.may_hold_mark else frozenset()
+        self.marked: frozenset[int] = _marked(values)
         self.plain: bool = is_plain and not (_have_types(expected) or self.marked)
         self._text_forms: dict[str, Sequence[object]] = {}
 
@@ -97,10 +89,6 @@ class CallScores:
         """Return the compared values of calls; others may hold marks without any effect."""
         values: list[Any] = [item.arguments for item in items] if self.arguments else []
         return values + [item.output for item in items] if outputs else values
-
-    def _have_one_form(self, e: int, c: int) -> bool:
-        """Return whether two calls are seen to be equal at once; false is not certain."""
-        return self.plain and bool(self._forms_of_called) and self._forms_of_expected[e] == self._forms_of_called[c]
 
     def _holds_mark(self, *values: object) -> bool:
         return bool(self.marked) and any(id(_tree(value)) in self.marked for value in values)
@@ -110,8 +98,6 @@ class CallScores:
     def ratio(self, e: int, c: int) -> Ratio:
         """Return the similarity of two calls of equal name."""
         if self.plain:
-            if self._have_one_form(e, c):
-                return ONE
             return similarity(self.expected[e].arguments, self.called[c].arguments)  # type: ignore[arg-type] # dicts
         expected, called = self.expected[e], self.called[c]
         if self._differs_elsewhere(expected, called):
@@ -225,19 +211,15 @@ class CallScores:
         The k-th of several equal expected calls gets the k-th called one.
         """
         expected, called, is_complete = self._exact_values(left, right)
-        if len(left) * len(right) > _FEW_PAIRS or self._may_hold_nan:
-            return _equal_keys(left, right, expected, called), is_complete
+        waiting: dict[Hashable, deque[int]] = {}
+        for c, value in zip(right, called, strict=True):
+            if value is not None:
+                waiting.setdefault(frozen(value), deque()).append(c)
         partners: dict[int, int] = {}
-        positions = list(right)
         for e, value in zip(left, expected, strict=True):
-            if value is None or value not in called:
-                continue
-            # Python's equality is that of JSON values, but for NaN, and for booleans that equal numbers.
-            index = called.index(value)
-            if not self._have_one_form(e, positions[index]) and not json_equal(value, called[index]):
-                return _equal_keys(left, right, *self._exact_values(left, right)[:2]), is_complete
-            partners[e] = positions.pop(index)
-            del called[index]
+            queue = None if value is None else waiting.get(frozen(value))
+            if queue:
+                partners[e] = queue.popleft()
         return partners, is_complete
 
     def _exact_values(self, left: Sequence[int], right: Sequence[int]) -> tuple[list[Any], list[Any], bool]:
@@ -315,8 +297,14 @@ def _captured(values: Sequence[object]) -> list[Any]:
     return [_tree(value) for value in values if value is not ABSENT]
 
 
-def _marked(values: Sequence[object]) -> frozenset[int]:
-    return frozenset([id(value) for value in values if has_mark(value)])
+def _marked(values: list[Any]) -> frozenset[int]:
+    """Return the `id` of each value that holds a mark; hardly any does."""
+    # Marshal writes texts as they are, and one search of the bytes is several times as fast as a look at each text.
+    try:
+        may_hold_mark = REDACTED.encode() in marshal.dumps(values)
+    except ValueError:  # a matcher, or a value that is nested more deeply than marshal goes
+        may_hold_mark = True
+    return frozenset([id(value) for value in values if has_mark(value)]) if may_hold_mark else frozenset()
 
 
 def _ratios_of_same_keys(expected: Sequence[Any], called: Sequence[Any]) -> list[list[Ratio]] | None:
@@ -336,22 +324,6 @@ def _ratios_of_same_keys(expected: Sequence[Any], called: Sequence[Any]) -> list
 def _is_flat(keys: KeysView[str]) -> Callable[[Any], bool]:
     """Return a function that tells whether an object has these keys, and no object among its values."""
     return lambda value: value.keys() == keys and dict not in map(type, value.values())
-
-
-def _equal_keys(
-    left: Sequence[int], right: Sequence[int], expected: Sequence[Any], called: Sequence[Any]
-) -> dict[int, int]:
-    """Return the partners of calls with equal values by keys."""
-    waiting: dict[Hashable, deque[int]] = {}
-    for c, value in zip(right, called, strict=True):
-        if value is not None:
-            waiting.setdefault(frozen(value), deque()).append(c)
-    partners: dict[int, int] = {}
-    for e, value in zip(left, expected, strict=True):
-        queue = None if value is None else waiting.get(frozen(value))
-        if queue:
-            partners[e] = queue.popleft()
-    return partners
 
 
 def _exact_type(item: CallItem) -> str | AbsentType:
@@ -385,43 +357,3 @@ def _copied_value(value: Any) -> Any:  # noqa: ANN401 - a JSON value
     if kind is dict:
         return {key: _copied_value(item) for key, item in value.items()}
     return deepcopy(value) if is_pattern(value) else value
-
-
-# Marks of redaction, NaN and serialized forms of all values at once
-
-_MARK_BYTES = REDACTED.encode()
-_SEPARATOR = b"\0toolgrade\0"
-_NAN_BYTES = re.compile(rb"g.{6}[\xf0-\xff][\x7f\xff]", re.DOTALL)
-
-
-class _Searched(NamedTuple):
-    """What many JSON values may hold, where `False` is certain, and their serialized forms.
-
-    Attributes:
-        may_hold_mark: Whether any of them may hold the mark.
-        may_hold_nan: Whether any of them may hold NaN.
-        forms: Bytes for each value that only equal values share; an equal one may have others, such as with its keys in
-            another order. Empty if one of the values has no form.
-    """
-
-    may_hold_mark: bool
-    may_hold_nan: bool
-    forms: Sequence[bytes]
-
-
-def _search(values: Sequence[object]) -> _Searched:
-    """Search many JSON values at once.
-
-    Every value that is scored passes here, and hardly any is redacted. Marshal writes texts as they are, so one search
-    of the bytes is several times as fast as a look at each text.
-    """
-    separated: list[object] = [_SEPARATOR] * (2 * len(values) + 1)
-    separated[1::2] = values
-    try:
-        data = marshal.dumps(separated, 2)
-    except ValueError:  # a matcher, or a value that is nested more deeply than marshal goes
-        return _Searched(may_hold_mark=True, may_hold_nan=True, forms=())
-    # Searching for single bytes first is much faster, and hardly any text has one of these.
-    may_hold_nan = (b"\x7f" in data or b"\xff" in data) and _NAN_BYTES.search(data) is not None
-    _, *forms, _ = data.split(_SEPARATOR)
-    return _Searched(_MARK_BYTES in data, may_hold_nan, forms if len(forms) == len(values) else ())
