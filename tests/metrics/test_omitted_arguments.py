@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgrade import LLMTestCase, TaskSuccessMetric, ToolCall, ToolCorrectnessMetric
-from toolgrade.expect import Absent, AnyOf, Approx, Expect, Not, Optional, Plan, Present
+from toolgrade.expect import Absent, AnyOf, Approx, Expect, Not, Optional, Plan, Present, Unordered
 
 TEXT, NULLABLE = {"type": "string"}, {"type": ["string", "null"]}
 METRICS: list[Any] = [
@@ -109,6 +109,7 @@ MATCHERS: dict[str, Any] = {
     "not, null": (Not(None), {"meal": None}, False),
     "not another, absent": (Not("vegan"), {}, True),
     "any of, null": (AnyOf("kosher", "vegan"), {"meal": None}, False),
+    "a matcher inside of an object, absent": ({"with": [Unordered([1])]}, {}, False),
 }
 
 

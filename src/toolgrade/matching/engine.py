@@ -51,38 +51,11 @@ def align_list(
     Raises:
         LimitError: There are more than 1,000,000 pairs of unequal calls of one tool.
     """
+    slots: list[Slot] = []
     if len({item.turn is None for item in expected}) > 1:  # then a call may be one of several slots
         slots = [Slot((CallPattern(item),), item.name, place) for place, item in enumerate(expected)]
-        return align_slots(slots, called, [None] * len(called), ordered=ordered, arguments=arguments, output=output)
-    return _aligned(Board(expected, called, arguments=arguments, output=output), ordered=ordered)
-
-
-def align_slots(
-    slots: Sequence[Slot],
-    called: Sequence[CallItem],
-    steps: Sequence[int | None],
-    *,
-    ordered: bool = False,
-    arguments: bool = False,
-    output: bool = False,
-) -> Alignment:
-    """Return the best alignment of the called tools with the slots of a plan.
-
-    Args:
-        slots: The places that one call each can take.
-        called: What was called.
-        steps: The step of each call; `None` where it is not known. Calls of unknown steps break no rule about steps.
-        ordered: As for `align_list`.
-        arguments: As for `align_list`.
-        output: As for `align_list`.
-
-    Raises:
-        LimitError: As for `align_list`.
-    """
-    patterns = [pattern.item for slot in slots for pattern in slot.patterns]
-    if all(map(_is_listed, slots)) and len({item.turn is None for item in patterns}) == 1:
-        slots = ()
-    return _aligned(Board(patterns, called, slots, steps, arguments=arguments, output=output), ordered=ordered)
+    board = Board(expected, called, slots, [None] * len(called), arguments=arguments, output=output)
+    return _aligned(board, ordered=ordered)
 
 
 def _is_listed(slot: Slot) -> bool:
@@ -253,8 +226,11 @@ def align_layout(
     slots = list(_slots(layout, called))
     compared = sum(_fitting(entry, called) * len(entry.patterns) for entry in layout.entries)
     current_budget().spend(len(slots) + len(called) + _STEPS * compared, "a plan with these calls")
+    patterns = [pattern.item for slot in slots for pattern in slot.patterns]
+    is_list = all(map(_is_listed, slots)) and len({item.turn is None for item in patterns}) == 1
+    board = Board(patterns, called, () if is_list else slots, steps, arguments=arguments, output=output)
     return replace(
-        align_slots(slots, called, steps, ordered=ordered, arguments=arguments, output=output),
+        _aligned(board, ordered=ordered),
         labels=tuple([slot.text for slot in slots]),
         choices=layout.choices,
         forbidden=tuple(forbidden_calls(layout, called)),
