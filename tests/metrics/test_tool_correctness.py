@@ -240,3 +240,22 @@ def test_the_result_can_be_written() -> None:
     call, other = (ToolCall(name="a", output=value) for value in (float("nan"), float("inf")))
     result = measured([call], [other], evaluation_params=["output"])
     assert json.loads(json_text(result.to_dict()))["findings"][0]["expected_value"] == "NaN"
+
+
+def test_strict_is_all_or_nothing_however_little_is_missing() -> None:
+    """One wrong value inside three large objects fails a strict metric, although the loss is tiny."""
+
+    def arguments(value: int) -> dict[str, Any]:
+        tree: dict[str, Any] = {"key": value}
+        for _ in range(3):
+            tree = {**dict.fromkeys(map(str, range(2000)), 0), "inner": tree}
+        return tree
+
+    case = LLMTestCase(
+        tools_called=[ToolCall(name="a", input_parameters=arguments(1))],
+        expected_tools=[ToolCall(name="a", input_parameters=arguments(2))],
+    )
+    partial = ToolCorrectnessMetric(evaluation_params=["input_parameters"]).measure(case).score
+    assert partial is not None
+    assert 1 - 1e-9 < partial < 1
+    assert ToolCorrectnessMetric(evaluation_params=["input_parameters"], strict_mode=True).measure(case).score == 0

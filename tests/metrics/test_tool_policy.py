@@ -11,13 +11,10 @@ from toolgrade import (
     ConfigurationError,
     InvalidDataError,
     LLMTestCase,
-    MetricAssertionError,
     MissingFieldError,
     Run,
     ToolCall,
     ToolPolicyMetric,
-    assert_test,
-    evaluate,
 )
 from toolgrade.redact import REDACTED
 
@@ -261,13 +258,7 @@ def test_no_call_breaks_no_rule() -> None:
     assert (result.score, result.reason) == (1, "allowed: no call was made, nothing to check = 1 (passed at 1).")
 
 
-def test_standard_metric_interfaces_work() -> None:
-    """`evaluate` and `assert_test`; the label has the kinds of rules."""
-    bad = LLMTestCase(tools_called=calls_from("wipe:ok look:ok"))
-    metric = ToolPolicyMetric(denied=["wipe"], needs_approval=["pay"])
-    report = evaluate([bad, LLMTestCase(tools_called=[]), LLMTestCase()], [metric])
-
-    assert [case.results[0].status.value for case in report.cases] == ["scored", "scored", "errored"]
-    with pytest.raises(MetricAssertionError, match=r"tool_policy\(denied, needs_approval\): allowed: 1 / 2"):
-        assert_test(bad, [metric])
+def test_the_label_has_the_kinds_of_rules() -> None:
+    """An empty list of allowed tools is a rule."""
+    assert ToolPolicyMetric(denied=["wipe"], needs_approval=["pay"]).label == "tool_policy(denied, needs_approval)"
     assert ToolPolicyMetric(allowed=[], strict_mode=True).label == "tool_policy(allowed, strict)"

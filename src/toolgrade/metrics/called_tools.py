@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from toolgrade._internal.json import json_text
+from toolgrade._internal.message_content import hash_images
 from toolgrade._internal.text import plural, printable, shorten
 from toolgrade.calls import CallStatus, ToolCall, ToolSpec, read_tool_spec
-from toolgrade.cases import ConversationalTestCase, LLMTestCase, MLLMTestCase, Run, TestCase, WholeConversation
+from toolgrade.cases import (
+    ConversationalTestCase,
+    LLMTestCase,
+    MLLMImage,
+    MLLMTestCase,
+    Run,
+    TestCase,
+    WholeConversation,
+)
 from toolgrade.errors import ConfigurationError, MissingExpectationError, MissingFieldError, NotMeasuredError
 from toolgrade.failed_calls import answer_quote, applied_error_texts, looks_failed
-from toolgrade.matching.json_compare import frozen, has_mark
+from toolgrade.matching.alignment import CallItem
+from toolgrade.matching.argument_pattern import Template
+from toolgrade.matching.json_compare import ABSENT, AbsentType, frozen, has_mark
 from toolgrade.result import Finding, FindingKind, redact_at_path
 from toolgrade.verdict import is_record_only, run_end
 
 if TYPE_CHECKING:
     from toolgrade.expect.plan import Expectation
-
-
-from typing import Literal, TypeAlias
-
-from toolgrade._internal.json import json_text
-from toolgrade._internal.message_content import hash_images
-from toolgrade.matching.alignment import CallItem
-from toolgrade.matching.argument_pattern import Template
-from toolgrade.matching.json_compare import ABSENT, AbsentType
 
 _MAX_ERROR_LENGTH = 120
 
@@ -214,6 +217,11 @@ def calls_in_turns(
 def recorded_run(case: TestCase) -> Run | None:
     """Return the run of a case, unless it only carries the warnings of a record."""
     return None if case.run is None or is_record_only(case.run) else case.run
+
+
+def text_of(content: str | list[str | MLLMImage]) -> str:
+    """Return the texts of a content without its images."""
+    return content if isinstance(content, str) else "\n".join(part for part in content if isinstance(part, str))
 
 
 def read_tools(option: Iterable[object] | None) -> tuple[ToolSpec, ...] | None:

@@ -14,8 +14,7 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 
-from toolgrade._internal.text import number_text, printable
-from toolgrade._internal.tool_names import matches
+from toolgrade._internal.text import printable
 from toolgrade.calls import ToolCall, ToolEffect, ToolSpec
 from toolgrade.cases import TestCase
 from toolgrade.errors import ConfigurationError
@@ -24,8 +23,8 @@ from toolgrade.matching.alignment import Alignment, CallPattern, Pair
 from toolgrade.matching.engine import Layout, LayoutEntry, align_list, forbidden_calls, places_of
 from toolgrade.metrics.argument_leaves import by_leaves
 from toolgrade.metrics.call_filter import CallFilter, ComparedCalls, EffectOf
-from toolgrade.metrics.called_tools import Undone, call_finding, called_item, expected_item, scored_turns
-from toolgrade.metrics.plan_variants import Aligner, has_forbidden_calls, layout_by_meaning, plan_warnings, variants_of
+from toolgrade.metrics.called_tools import Undone, called_item, expected_item, scored_turns
+from toolgrade.metrics.plan_variants import Aligner, layout_by_meaning, variants_of
 from toolgrade.metrics.tool_effects import list_names
 from toolgrade.metrics.wording import alignment_findings, missing_findings
 from toolgrade.result import Finding
@@ -238,70 +237,21 @@ def _mixed_step_rules(entries: Sequence[tuple[LayoutEntry, ToolEffect]]) -> Iter
     yield from (f"{', '.join(group)} in one step" for group in groups.values() if len(set(group.values())) > 1)
 
 
-@dataclass(frozen=True, slots=True)
-class CaseChanges:
-    """The changes of one case, by each variant of its expectation; a list of calls has only one.
-
-    Attributes:
-        expected: The expected calls.
-        calls: All called tools.
-        compared: Those that did something, with their effects.
-        variants: The alignments with each variant, in written order.
-    """
-
-    expected: list[ToolCall] | Expectation
-    calls: Sequence[ToolCall]
-    compared: ComparedCalls
-    variants: Sequence[TaskChanges]
-
-    @classmethod
-    def of(
-        cls,
-        case: TestCase,
-        expected: list[ToolCall] | Expectation,
-        calls: Sequence[ToolCall],
-        call_filter: CallFilter,
-        *,
-        by_meaning: bool,
-    ) -> CaseChanges:
-        """Align the calls of a case."""
-        effects = call_filter.tool_effects(case.available_tools)
-        tools = call_filter.all_tools(case.available_tools)
-        turns = scored_turns(case)
-        if isinstance(expected, list):
-            compared = call_filter.by_effect(expected, calls, effects).in_turns(turns)
-            return cls(expected, calls, compared, [changes_of_list(compared, by_meaning=by_meaning, tools=tools)])
-        compared, effect_of = call_filter.by_effect_of_plan(expected, calls, effects)
-        compared = compared.in_turns(turns)
-        variants = list(changes_of_plan(expected, compared, effect_of, by_meaning=by_meaning, tools=tools))
-        return cls(expected, calls, compared, variants)
-
-    def forbids(self, patterns: Sequence[str]) -> bool:
-        """Return whether a metric with these patterns of forbidden tools, or the plan, forbids calls."""
-        plans = () if isinstance(self.expected, list) else self.expected.plans
-        return bool(patterns) or any(map(has_forbidden_calls, plans))
-
-    def broken_rules(self, changes: TaskChanges, patterns: Sequence[str]) -> dict[int, str]:
-        """Return the positions of forbidden calls that were made, with the rule in words if it is one of the plan."""
-        rules = {index: f", by {text!r}" for index, text in changes.forbidden}
-        return rules | {index: "" for index, call in self.compared.called.items() if matches(call.name, patterns)}
-
-    def rule_findings(self, rules: Mapping[int, str]) -> list[Finding]:
-        """Return the findings about forbidden calls, by their positions and the rules."""
-        return [call_finding("forbidden", "Forbidden", self.calls[at], at, rules[at]) for at in sorted(rules)]
-
-    def lower_bound_warnings(self, total: Callable[[TaskChanges], float], score: float) -> list[str]:
-        """Return the warning how low the score would be if the calls of unknown effect were writes."""
-        unknown = sum(finding.kind == "unknown_effect" for finding in self.compared.findings)
-        if not unknown or not score:
-            return []
-        lowest = max(total(variant.with_unexpected(unknown)) for variant in self.variants)
-        return [f"if those calls changed something, the score is {number_text(lowest)}"]
-
-    def plan_warnings(self, changes: TaskChanges) -> list[str]:
-        """Return the warnings about the chosen variant of a plan; empty for a list."""
-        if isinstance(self.expected, list):
-            return []
-        gap = changes.writes.gap + changes.reads.gap
-        warnings = plan_warnings(self.expected, replace(changes.writes, gap=gap), arguments=True)
-        return [*warnings, *changes.warnings]
+def changes_of_case(
+    case: TestCase,
+    expected: list[ToolCall] | Expectation,
+    calls: Sequence[ToolCall],
+    call_filter: CallFilter,
+    *,
+    by_meaning: bool,
+) -> tuple[ComparedCalls, list[TaskChanges]]:
+    """Return the calls of a case that did something, and their alignments with each variant of the expectation."""
+    effects = call_filter.tool_effects(case.available_tools)
+    tools = call_filter.all_tools(case.available_tools)
+    turns = scored_turns(case)
+    if isinstance(expected, list):
+        compared = call_filter.by_effect(expected, calls, effects).in_turns(turns)
+        return compared, [changes_of_list(compared, by_meaning=by_meaning, tools=tools)]
+    compared, effect_of = call_filter.by_effect_of_plan(expected, calls, effects)
+    compared = compared.in_turns(turns)
+    return compared, list(changes_of_plan(expected, compared, effect_of, by_meaning=by_meaning, tools=tools))

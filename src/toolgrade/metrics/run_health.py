@@ -20,8 +20,9 @@ from toolgrade.metrics.called_tools import (
     inferred_success_warnings,
     omission_warnings,
     recorded_run,
+    text_of,
 )
-from toolgrade.metrics.task_success import recorded_texts, text_of
+from toolgrade.metrics.task_success import recorded_texts
 from toolgrade.metrics.tool_effects import is_hand_over
 from toolgrade.metrics.tool_efficiency import outcome_key
 from toolgrade.metrics.tool_recovery import UNRECOVERED, episode_finding, failure_episodes

@@ -14,7 +14,7 @@ from toolgrade._internal.options import enabled, read_share, require_one_of
 from toolgrade._internal.text import number_text, printable
 from toolgrade._internal.tool_names import matches, read_patterns
 from toolgrade.calls import ToolCall, ToolEffect, ToolSpec
-from toolgrade.cases import MLLMImage, RunStatus, TestCase, WholeConversation
+from toolgrade.cases import RunStatus, TestCase, WholeConversation
 from toolgrade.errors import MissingExpectationError, MissingFieldError
 from toolgrade.expect import AllOf, AnyOf, Approx, Contains, ContainsAll, Matcher, Not
 from toolgrade.expect.plan import Expectation
@@ -33,8 +33,10 @@ from toolgrade.metrics.called_tools import (
     expectation_of,
     read_tools,
     recorded_run,
+    text_of,
 )
-from toolgrade.metrics.effect_alignment import CaseChanges, TaskChanges
+from toolgrade.metrics.effect_alignment import TaskChanges, changes_of_case
+from toolgrade.metrics.plan_variants import has_forbidden_calls, plan_warnings
 from toolgrade.metrics.text_search import TextIndex, compare_answer
 from toolgrade.metrics.tool_effects import is_hand_over
 from toolgrade.metrics.wording import arithmetic, choice_lines, partial_comparison_warnings
@@ -174,22 +176,27 @@ class TaskSuccessMetric(Metric):
         """Return the measurement of a case that states the calls; `stated` are its other parts."""
         metric = type(self).__name__
         calls = calls_in_turns(case, called_tools(case, metric), expected, metric)
-        case_changes = CaseChanges.of(case, expected, calls, self._filter, by_meaning=self.compare == "meaning")
-
+        compared, variants = changes_of_case(case, expected, calls, self._filter, by_meaning=self.compare == "meaning")
         parts = [] if self.calls_only else stated
 
         def total(changes: TaskChanges) -> float:
             return 0.0 if changes.forbidden else self._scoring.score(changes) * _product(parts)
 
-        changes = max(case_changes.variants, key=total)
-        rules = case_changes.broken_rules(changes, self.forbidden)
+        changes = max(variants, key=total)
+        rules = {index: f", by {text!r}" for index, text in changes.forbidden}
+        rules |= {index: "" for index, call in compared.called.items() if matches(call.name, self.forbidden)}
+        forbidden = [call_finding("forbidden", "Forbidden", calls[at], at, rules[at]) for at in sorted(rules)]
+        plans = () if isinstance(expected, list) else expected.plans
         score = 0.0 if rules else total(changes)
+        warnings = [*compared.warnings]
+        if not isinstance(expected, list):
+            whole = replace(changes.writes, gap=changes.writes.gap + changes.reads.gap)
+            warnings = [*plan_warnings(expected, whole, arguments=True), *changes.warnings, *warnings]
+        unknown = sum(finding.kind == "unknown_effect" for finding in compared.findings)
+        if unknown and score:
+            lowest = max(total(variant.with_unexpected(unknown)) for variant in variants)
+            warnings.append(f"if those calls changed something, the score is {number_text(lowest)}")
         in_order = changes.align_in_order()
-        warnings = [
-            *case_changes.plan_warnings(changes),
-            *case_changes.compared.warnings,
-            *case_changes.lower_bound_warnings(total, score),
-        ]
         explanation = _CallsExplained(
             self._scoring,
             score,
@@ -199,10 +206,10 @@ class TaskSuccessMetric(Metric):
             in_order.out_of_order,
             tuple(parts),
             tuple([call.name for call in calls]),
-            tuple(case_changes.rule_findings(rules)) if case_changes.forbids(self.forbidden) else None,
-            case_changes.compared.findings,
+            tuple(forbidden) if self.forbidden or any(map(has_forbidden_calls, plans)) else None,
+            compared.findings,
             tuple(warnings),
-            case_changes.compared.undone,
+            compared.undone,
         )
         # A plan may have matchers of a user, whose texts are made by code of the user.
         return Measurement(
@@ -533,11 +540,6 @@ def recorded_texts(case: TestCase) -> list[str] | None:
         return None
     # A recorded run without an answer and without texts said nothing that is known.
     return run.agent_texts if run.agent_texts is not None or run.actual_output is not None else []
-
-
-def text_of(content: str | list[str | MLLMImage]) -> str:
-    """Return the texts of a content without its images."""
-    return content if isinstance(content, str) else "\n".join(part for part in content if isinstance(part, str))
 
 
 def answer_credit(expected: str | Matcher, answer: str) -> Fraction:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, get_args
 from toolgrade._internal.budget import CaseBudget
 from toolgrade._internal.options import enabled, label_text, require_one_name, require_one_of
 from toolgrade.calls import ToolCall, ToolCallParams, ToolEffect, ToolSpec
-from toolgrade.cases import LLMTestCase, TestCase, WholeConversation
+from toolgrade.cases import TestCase, WholeConversation
 from toolgrade.errors import ConfigurationError, MissingFieldError
 from toolgrade.failed_calls import looks_failed
 from toolgrade.matching.alignment import Alignment, Denominator
@@ -317,28 +317,6 @@ class ToolCorrectnessMetric(Metric):
             expected_turns=expected_turns,
         )
         return self._about(case, measured)
-
-    def score_batch(self, cases: Iterable[TestCase | Mapping[str, Any]]) -> list[float | None]:
-        """Return the scores of many cases, without their results.
-
-        Args:
-            cases: Cases, or objects as `json.loads` returns them, which are read as `LLMTestCase`.
-
-        Returns:
-            A score in [0, 1] for each case, in their order; `None` where `measure` gives no score.
-
-        Raises:
-            InvalidDataError: An object is not a case; `problems` has the paths.
-            ToolgradeError: What `measure` raises.
-
-        Example:
-            >>> from toolgrade import ToolCorrectnessMetric
-            >>> case = {"tools_called": [{"name": "search"}], "expected_tools": [{"name": "search"}, {"name": "book"}]}
-            >>> ToolCorrectnessMetric().score_batch([case])
-            [0.5]
-        """
-        read = (LLMTestCase.model_validate(case) if isinstance(case, Mapping) else case for case in cases)
-        return [self._measured(case).score for case in read]
 
 
 class _AlignedCalls(NamedTuple):

@@ -11,7 +11,7 @@ from toolgrade._internal.options import require_one_name
 from toolgrade.calls import ToolCall, ToolSpec
 from toolgrade.cases import ConversationalTestCase, TestCase, Turn
 from toolgrade.metrics.base import Measurement, Metric, result_of
-from toolgrade.metrics.called_tools import called_tools, needed_tools, read_tools, refuse_spoilt
+from toolgrade.metrics.called_tools import called_tools, needed_tools, read_tools, refuse_spoilt, text_of
 from toolgrade.result import MetricResult
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ class ToolUseMetric(Metric):
         if isinstance(case, ConversationalTestCase):
             return case
         calls = called_tools(case, type(self).__name__)
-        answer = Turn(role="assistant", content=_text(case.actual_output), tools_called=calls)
-        turns = [answer] if case.input is None else [Turn(role="user", content=_text(case.input)), answer]
+        answer = Turn(role="assistant", content=text_of(case.actual_output or ""), tools_called=calls)
+        turns = [answer] if case.input is None else [Turn(role="user", content=text_of(case.input)), answer]
         fields = {"id": case.id, "name": case.name, "available_tools": case.available_tools}
         return ConversationalTestCase(turns=turns, **drop_none(fields))
 
@@ -122,9 +122,3 @@ class ToolUseMetric(Metric):
         from toolgrade.judge.evidence import units_of  # noqa: PLC0415 - loaded with the judge
 
         return units_of(case)
-
-
-def _text(value: object) -> str:
-    """Return the text of an input or an answer; images are left out."""
-    parts = value if isinstance(value, list) else [value or ""]
-    return "\n".join(part for part in parts if isinstance(part, str))
