@@ -109,7 +109,7 @@ def _may_mean_omission(expected: Any, same: tuple[Any, ...]) -> bool:
     """Return whether what is expected of an argument can be met by leaving it out, or by what means the same."""
     if is_pattern(expected):
         return expected.reads_value or isinstance(expected, Absent)
-    return _is_one_of(expected, same)
+    return not holds_matcher(expected) and _is_one_of(expected, same)
 
 
 def _is_one_of(value: Any, same: tuple[Any, ...]) -> bool:
