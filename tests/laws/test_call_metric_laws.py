@@ -158,6 +158,21 @@ def test_declared_independence_of_order_holds(metric: type[CallMetric], row: Row
         assert measured(metric, row.options, calls).score == measured(metric, row.options, shuffled).score
 
 
+@of_every_row
+def test_undeclared_independence_of_order_does_not_hold(metric: type[CallMetric], row: Row) -> None:
+    """Some small case has another score in reverse order."""
+    ok, bad = {"status": "ok"}, {"status": "error"}
+    cases = [
+        [ToolCall(name="book", execution=bad), ToolCall(name="book", execution=ok)],
+        [ToolCall(name="look", execution=ok), ToolCall(name="book", execution=ok)],
+        [ToolCall(name="look", output="b77"), ToolCall(name="book", output=1, input_parameters={"a": "b77"})],
+    ]
+    differ = [
+        measured(metric, row.options, case).score != measured(metric, row.options, case[::-1]).score for case in cases
+    ]
+    assert any(differ) is not row.any_order
+
+
 # The same answers, slowly
 
 

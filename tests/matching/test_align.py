@@ -186,19 +186,6 @@ def test_unordered_equals_scipy(seed: int) -> None:
     assert weight * 6 * 10**11 + equals * 10**8 + pairs * 10**5 + nearness == int(worth[rows, columns].sum())
 
 
-@pytest.mark.parametrize("ordered", [False, True])
-@pytest.mark.parametrize("seed", range(20))
-def test_equal_calls_are_recognized_one_by_one_and_by_key(
-    monkeypatch: pytest.MonkeyPatch, seed: int, *, ordered: bool
-) -> None:
-    """Small groups compare the calls with each other, large ones look them up; the alignment is the same."""
-    draw = random.Random(seed)
-    expected, called = random_side(draw, 12), random_side(draw, 12)
-    one_by_one = align(expected, called, ordered=ordered, arguments=True)
-    monkeypatch.setattr(call_similarity_module, "_FEW_PAIRS", 0)
-    assert align(expected, called, ordered=ordered, arguments=True) == one_by_one
-
-
 @pytest.mark.parametrize("seed", range(10))
 def test_many_calls_with_the_same_keys_are_as_similar_as_two(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Values of a large group are compared in one order of keys; the alignment is the same."""

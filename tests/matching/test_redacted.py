@@ -132,6 +132,32 @@ def test_every_value_left_out_is_named(a: dict[str, Any], b: dict[str, Any]) -> 
     assert set(pair.not_compared) == set(pair.redacted) == places(a, b, "input_parameters")
 
 
+@pytest.mark.parametrize(
+    ("expected", "called", "similarity", "left_out"),
+    [
+        ({"key": "real", "q": 1}, {"key": M, "q": 1}, 1, ["key"]),
+        ({"key": M, "q": 1}, {"key": "real", "q": 2}, 0, ["key"]),
+        ({"q": 1}, {"key": M, "q": 1}, 1, ["key"]),
+        ({"key": M, "q": 1, "n": 2}, {"q": 1, "n": 3}, 0.5, ["key"]),
+        ({"key": "real"}, {"key": M}, 1, ["key"]),
+        ({"a": {"key": "x", "q": 1}}, {"a": {"key": M, "q": 2}}, 0, ["a.key"]),
+        ({"a": {"key": M}, "q": 1}, {"a": 5, "q": 1}, 0.5, []),
+        ({"a": [1, {"key": M}], "q": 1}, {"a": [1, {"key": "x"}], "q": 2}, 0, ["a"]),
+        ({"url": "https://u:p@h"}, {"url": f"https://u:{M}@h"}, 1, ["url"]),
+    ],
+)
+def test_a_redacted_argument_neither_costs_nor_earns(
+    expected: dict[str, Any], called: dict[str, Any], similarity: float, left_out: list[str]
+) -> None:
+    """It is removed from the union of keys, on either side and at every level."""
+    alignment = align([CallItem("t", None, expected, ABSENT)], [CallItem("t", None, called, ABSENT)], arguments=True)
+    (pair,) = alignment.pairs
+
+    assert pair.similarity == similarity
+    assert list(pair.redacted) == [f"input_parameters.{name}" for name in left_out]
+    assert alignment.to_dict()["pairs"][0].get("redacted", []) == list(pair.redacted)
+
+
 @pytest.mark.parametrize("output", [M, f"Bearer {M}", {"token": M}, [[M]], f'{{"token": "{M}"}}'])
 @pytest.mark.parametrize("swapped", [False, True])
 def test_a_redacted_output_is_not_compared(output: Any, swapped: bool) -> None:

@@ -6,13 +6,19 @@ from typing import Any
 
 import pytest
 
+from judging import RuleJudge
 from toolgrade import (
+    ConversationalTestCase,
     LLMTestCase,
+    MissingFieldError,
     ToolCall,
     ToolCallParams,
     ToolCorrectnessMetric,
+    ToolUseMetric,
+    Turn,
     case_from_record,
 )
+from toolgrade.formats.names import strip_suffix
 
 
 def tools(*names: str) -> list[ToolCall]:
@@ -56,6 +62,21 @@ def test_evaluation_params_default(params: Any) -> None:
     assert built.measure(wrong).score == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "names", "bare"),
+    [
+        pytest.param("search_agent_xg7c", (), "search_agent", id="letters and digits"),
+        pytest.param("search_agent_nxle", (), "search_agent_nxle", id="letters alone, unknown"),
+        pytest.param("search_agent_nxle", ("search_agent",), "search_agent", id="letters alone, known without"),
+        pytest.param("parse_ipv4", ("parse_ipv4", "parse"), "parse_ipv4", id="a known name"),
+        pytest.param("read_data", (), "read_data", id="a word"),
+    ],
+)
+def test_random_name_suffixes(name: str, names: tuple[str, ...], bare: str) -> None:
+    """A suffix goes if it has letters and digits, or if the bare name is a known tool and the full one is not."""
+    assert strip_suffix(name, names) == bare
+
+
 def test_name_suffixes_stay_by_default() -> None:
     """Names change only with `normalize_names`, with a warning for each."""
     record = {"query": "q", "tools_called": [{"name": "parse_ipv4"}], "expected_tools": []}
@@ -64,3 +85,12 @@ def test_name_suffixes_stay_by_default() -> None:
     assert [call.name for call in rewritten.tools_called or ()] == ["parse"]
     assert rewritten.run is not None
     assert rewritten.run.warnings == ["renamed 'parse_ipv4' to 'parse'"]
+
+
+def test_available_tools_of_tool_use() -> None:
+    """They may come from the case; without any the error says so."""
+    turns = [Turn(role="user", content="Hello!"), Turn(role="assistant", content="Hello.")]
+    metric = ToolUseMetric(judge=RuleJudge("yes"))
+    assert metric.measure(ConversationalTestCase(turns=turns, available_tools=[{"name": "a"}])).score == 1
+    with pytest.raises(MissingFieldError, match="needs available_tools"):
+        metric.measure(ConversationalTestCase(turns=turns))

@@ -10,9 +10,12 @@ from shorthand import calls_from
 from toolgrade import (
     ConfigurationError,
     LLMTestCase,
+    MetricAssertionError,
     ResultStatus,
     ToolCall,
     ToolEfficiencyMetric,
+    assert_test,
+    evaluate,
 )
 from toolgrade.redact import REDACTED
 
@@ -137,8 +140,14 @@ def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
         ToolEfficiencyMetric(**options)
 
 
-def test_options_appear_in_the_label() -> None:
-    """After the name."""
+def test_standard_metric_interfaces_work() -> None:
+    """`evaluate` and `assert_test`; options appear in the label."""
+    bad = LLMTestCase(tools_called=calls_from("a:ok a:ok a:ok"))
+    report = evaluate([bad, LLMTestCase(tools_called=[]), LLMTestCase()], [ToolEfficiencyMetric()])
+
+    assert [case.results[0].status.value for case in report.cases] == ["scored", "skipped", "errored"]
+    with pytest.raises(MetricAssertionError, match=r"tool_efficiency: useful: 1 / 3 calls = 0.3333 \(failed at 0.5\)"):
+        assert_test(bad, [ToolEfficiencyMetric()])
     assert ToolEfficiencyMetric(repeatable=["a"], strict_mode=True).label == "tool_efficiency(repeatable, strict)"
 
 
