@@ -28,7 +28,6 @@ from toolgrade.expect import (
     AnyOf,
     Approx,
     Contains,
-    DateEqual,
     Exact,
     Expect,
     Forbid,
@@ -39,13 +38,8 @@ from toolgrade.expect import (
     Optional,
     Parallel,
     Plan,
-    Predicate,
     Present,
     Regex,
-    Schema,
-    Subset,
-    Superset,
-    Unordered,
 )
 from toolgrade.linting import lint
 from toolgrade.linting.findings import LintKind, LintReport
@@ -244,59 +238,28 @@ def test_arguments_without_matchers(kind: Any, arguments: Any, wrong: dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("place", "matcher", "messages"),
+    ("arguments", "wrong"),
     [
-        ("city", AnyOf("a", 5, 6), ["5 does not fit type 'string'", "6 does not fit type 'string'"]),
-        ("city", Approx(5), ["about 5 (rel 1e-06) does not fit type 'string'"]),
-        ("city", Optional("a"), ["'city' may be left out, and the tool requires it"]),
-        ("city", Absent(), ["'city' must not be given, and the tool requires it"]),
-        ("seats", Optional("a"), ["\"a\" does not fit type 'integer'"]),
-        ("seats", AnyOf(1, Approx(2.5), Exact("x")), ["about 2.5 (rel 1e-06) does not fit", '"x" does not fit']),
-        ("seats", Regex("[0-9]+"), ["/[0-9]+/ does not fit type 'integer'"]),
-        ("seats", DateEqual("2024-01-01"), ["the date 2024-01-01 does not fit type 'integer'"]),
-        ("seats", Glob("1*"), ["1* does not fit type 'integer'"]),
-        ("class", IgnoreCase("First"), ['"First" in any case does not fit enum']),
-        ("class", Regex("f.*"), ["/f.*/ does not fit enum"]),
-        ("meals", Unordered(["a", 5]), ["5 does not fit type 'string'"]),
-        ("meals", IgnoreCase(["a", 5]), ["5 does not fit type 'string'"]),
-        ("meals", Subset({"a": 1}), ["subset {\"a\": 1} does not fit type 'array'"]),
-        ("who", Superset(["a"]), ["does not fit type 'object'"]),
-        ("who", {"name": AnyOf("a", None)}, ["null does not fit type 'string'"]),
-        ("who", {"name": Absent()}, ["'name' must not be given, and the tool requires it"]),
-        ("cty", Ignore(), ["the tool does not take 'cty'; did you mean 'city'?"]),
-        ("seats", Contains(5), ["contains 5 does not fit type 'integer'"]),
+        ({"seats": "two"}, {".seats": "\"two\" does not fit type 'integer'"}),
+        ({"seats": Exact("x")}, {".seats": "\"x\" does not fit type 'integer'"}),
+        ({"cty": Ignore()}, {".cty": "the tool does not take 'cty'; did you mean 'city'?"}),
+        ({"city": Absent()}, {".city": "lacks 'city', which the tool requires"}),
+        ({"who": {"name": Absent()}}, {".who.name": "lacks 'name', which the tool requires"}),
+        ({"meals": [Regex("x"), 5]}, {".meals[1]": "5 does not fit type 'string'"}),
+        ({"tip": Absent()}, {}),
+        *(
+            ({place: matcher}, {})
+            for place in ("city", "class", "meals", "who")
+            for matcher in (Present(), Regex("e.*"))
+        ),
+        ({"who": {"name": AnyOf(1, 2)}}, {}),
     ],
 )
-def test_matchers_that_accept_invalid_arguments(place: str, matcher: Any, messages: list[str]) -> None:
-    """Each accepted value that does not fit, and each required one that may be missing."""
-    findings = booked(Expect("book", {"city": "a", place: matcher}))
+def test_arguments_around_matchers(arguments: dict[str, Any], wrong: dict[str, str]) -> None:
+    """They are checked; a matcher fits any schema."""
+    findings = booked(Expect("book", {"city": IgnoreCase("a"), **arguments}))
 
-    assert {kind for kind, _, _ in findings} == {"arguments"}
-    assert len(findings) == len(messages)
-    assert all(part in message for part, (_, _, message) in zip(messages, findings, strict=True))
-    assert all(place in path for _, path, _ in findings)
-
-
-@pytest.mark.parametrize(
-    ("place", "matcher"),
-    [
-        ("city", Predicate(bool)),
-        ("city", Schema({"type": "integer"})),
-        ("city", Contains("x")),
-        ("city", Regex(".*")),
-        ("seats", Approx(99.7, abs=0.5)),
-        ("price", Approx(2.5)),
-        ("class", Regex("e.*")),
-        ("class", Contains("x")),
-        ("tip", Absent()),
-        ("meals", Subset(["a", 5])),
-        ("meals", Contains("a")),
-        ("who", Superset({})),
-    ],
-)
-def test_possibly_fitting_values_are_not_findings(place: str, matcher: Any) -> None:
-    """At least one accepted value may fit."""
-    assert booked(Expect("book", {"city": "a", place: matcher})) == []
+    assert {where.removeprefix(".plan[0].input_parameters"): text for _, where, text in findings} == wrong
 
 
 def test_arguments_that_are_not_specified() -> None:
@@ -306,9 +269,6 @@ def test_arguments_that_are_not_specified() -> None:
     assert booked(Expect("book", at={"seats": Exact(1)}), Forbid("book", {"seats": 2})) == []
     assert [path for _, path, _ in booked(Expect("book", at={"seats": Exact("x")}))] == [".plan[0].at.seats"]
     assert [path for _, path, _ in booked(Forbid("book", {"sets": 2}))] == [".plan[0].input_parameters.sets"]
-    assert [message for _, _, message in booked(Expect("book", {"city": Absent()}, extra_arguments=True))] == [
-        "'city' must not be given, and the tool requires it"
-    ]
 
 
 def test_matchers_for_all_calls_of_a_tool_apply() -> None:
@@ -495,26 +455,6 @@ def test_cases_themselves() -> None:
         "kind": "duplicate_id",
         "message": "the id 'a' is already used by item 1",
     }
-
-
-@pytest.mark.parametrize(
-    "positions",
-    [
-        {"prefixItems": [{"type": "integer"}, {"type": "string"}]},
-        {"prefixItems": [{"type": "integer"}], "items": {"type": "string"}},
-        {"items": [{"type": "integer"}, {"type": "string"}]},
-        {"items": [{"type": "integer"}], "additionalItems": {"type": "string"}},
-    ],
-)
-def test_lists_in_any_order_may_fit_rules_for_positions(positions: dict[str, Any]) -> None:
-    """Another order of the items fits, so there is no finding."""
-    draft = {"$schema": "http://json-schema.org/draft-07/schema#"} if positions.get("prefixItems") is None else {}
-    tools = [{"name": "t", "parameters": {**draft, "properties": {"l": positions}}}]
-    for items in ([Regex("x"), 5], ["x", 5]):
-        assert findings_of(Plan([Expect("t", {"l": Unordered(items)})]), tools) == []
-    assert findings_of(
-        Plan([Expect("t", {"l": "x"})]), [{"name": "t", "parameters": {"properties": {"l": {"type": "array"}}}}]
-    )
 
 
 def test_many_unknown_names() -> None:

@@ -69,7 +69,7 @@ def test_table_of_findings(tmp_path: Path) -> None:
 
     assert done.code == 1
     assert_golden("cli-lint.txt", done.out)
-    assert done.err == "11 findings in 7 cases; 1 without expected_tools\n"
+    assert done.err == "10 findings in 7 cases; 1 without expected_tools\n"
 
 
 def test_the_command_is_the_function(tmp_path: Path) -> None:

@@ -129,11 +129,9 @@ class _PlanCheck:
             return
         template = Template.of(arguments)
         specs = self.tools.named(_accepting(call.name))
-        findings: dict[LintFinding, None] = {}  # several values of one matcher have the same location in the file
         for misfit in self.tools.misfits(specs, template.tree, extras=template.extras):
             kind = LintKind.SCHEMA if misfit.broken else LintKind.ARGUMENTS
-            findings[_finding(kind, _argument(call, spot, misfit.keys), misfit.message)] = None
-        yield from findings
+            yield _finding(kind, _argument(call, spot, misfit.keys), misfit.message)
 
     def _arguments(self, call: ToolCall | Expect | Forbid) -> Any:
         """Return the arguments that a metric compares: an object, a template, or `ABSENT`."""
