@@ -66,7 +66,7 @@ def test_a_report_of_outlines_shows_the_same(path: Path, processes: int) -> None
     without_agreement = replace(whole, cases=tuple(replace(one, agreement=None) for one in whole.cases))
     assert printed(short, 3) == printed(without_agreement, 3)
     warned, expected = (
-        [(kind.title, kind.cases[0].name, len(kind.cases)) for kind in warning_kinds(one)] for one in (short, whole)
+        [(kind.text, kind.cases[0].name, len(kind.cases)) for kind in warning_kinds(one)] for one in (short, whole)
     )
     assert warned == expected
     by_tool, all_by_tool = (

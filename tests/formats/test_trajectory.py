@@ -16,6 +16,7 @@ from toolgrade.cases import Run, RunStatus
 from toolgrade.errors import InvalidDataError
 from toolgrade.formats.messages.read import run_from_messages
 from toolgrade.formats.records import case_from_record
+from toolgrade.metrics import RunHealthMetric
 
 ROOT = Path(__file__).parents[2]
 SHARED = Path(os.environ.get("TOOLGRADE_SHARED", ROOT.parent / "shared"))
@@ -249,6 +250,17 @@ def test_a_function_call_that_repeats_a_tool_call_counts_once() -> None:
     assert [entry.name for entry in run_from_messages([both]).calls] == ["add"]
     assert "counts once" in run_from_messages([both]).warnings[0]
     assert [entry.name for entry in run_from_messages([other]).calls] == ["add", "sub"]
+
+
+@pytest.mark.parametrize("content", ["", None])
+def test_an_empty_answer_after_calls_is_an_answer(content: str | None) -> None:
+    """It says nothing, so a log that ends with it does not look healthy; a log without it may be of one request."""
+    called = [{"role": "user", "content": "Book it."}, asks(call("book")), answers("booked")]
+    open_run, silent = map(run_from_messages, (called, [*called, {"role": "assistant", "content": content}]))
+
+    assert (open_run.actual_output, silent.actual_output) == (None, "")
+    results = [RunHealthMetric().measure(run.to_test_case()) for run in (open_run, silent)]
+    assert [result.parts.get("answered") for result in results] == [None, 0]
 
 
 def test_input_and_output_are_the_first_question_and_last_answer() -> None:

@@ -362,7 +362,8 @@ class _Transcription:
         if message.model or message.usage:
             self.add_use(message.model, message.usage or {})
         if not calls:
-            exchange.output = text or self._output
+            # After calls, an empty message is an answer that says nothing; alone it may be a reply that was cut off.
+            exchange.output = text or self._output or ("" if exchange.calls else None)
         else:  # while the agent still has to run its tools, no text here is the final answer
             exchange.output = text_after_calls if all(map(_is_run_by_provider, calls)) else None
         self._output = exchange.output
@@ -635,4 +636,4 @@ def _joined_parts(inputs: Sequence[UserInput]) -> list[str | MLLMImage] | None:
 
 def _status_with(output: str | None, status: RunStatus) -> RunStatus:
     """Return how a run ended that has this output; without one it stopped, if nothing else is known."""
-    return RunStatus.STOPPED if status is RunStatus.OK and output is None else status
+    return RunStatus.STOPPED if status is RunStatus.OK and not output else status
