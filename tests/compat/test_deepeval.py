@@ -291,6 +291,8 @@ def test_what_has_no_effect_is_a_warning() -> None:
         metric = ToolCorrectnessMetric(flaky=True)
     with pytest.warns(ToolgradeWarning, match="hyperparameters of evaluate has no effect"):
         evaluate([shoes()], [metric], hyperparameters={"temperature": 1}, display_config=QUIET)
+    with pytest.raises(ConfigurationError, match="push is not part of toolgrade"):
+        EvaluationDataset().push("dataset")
 
 
 def test_files_hold_no_secrets(tmp_path: Path) -> None:

@@ -214,6 +214,21 @@ class EvaluationDataset:
         write_file(path, listed)
         return str(path)
 
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a method that is not here
+        """Say that a method of DeepEval needs Confident AI or a synthesizer."""
+        if name in _REMOTE:
+            remedy = "save the goldens with DeepEval's save_as, and read them with add_goldens_from_json_file"
+            raise ConfigurationError(
+                f"{name} is not part of toolgrade, which has no server and no synthesizer; {remedy}"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+_REMOTE = (
+    *("push", "pull", "queue", "delete", "create_version", "get_versions", "update_golden", "delete_golden"),
+    *("generate_goldens_from_docs", "generate_goldens_from_contexts", "generate_goldens_from_scratch"),
+)
+
 
 def _errors_of(tasks: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, BaseException]]:
     """Yield what tasks raised, with the positions of their goldens."""
