@@ -1,7 +1,7 @@
 """Checks of expected arguments against the JSON Schema of their tool.
 
 A matcher may accept any value, so it has no problem. Only proven problems are reported: those that no value in the
-place of a matcher avoids.
+place of a matcher avoids, and arguments that the tool does not take, also if they may be left out.
 """
 
 from __future__ import annotations
