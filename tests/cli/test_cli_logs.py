@@ -145,6 +145,17 @@ def test_several_files_and_folders_are_one_report(folder: Path) -> None:
     assert "3 files: 4 cases" in outcome.stdout
 
 
+def test_a_file_that_cannot_be_unpacked_is_not_left_out(folder: Path) -> None:
+    """Its cases are not known, so the folder is not green."""
+    (folder / "logs").mkdir()
+    (folder / "logs" / "a.jsonl").write_bytes(lines(chat("Q1", **EXPECTING)))
+    (folder / "logs" / "b.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfd")
+    outcome, _ = score("logs")
+
+    assert outcome.exit_code == 1
+    assert "b.jsonl.zst is zstd data, which cannot be read here" in outcome.stderr
+
+
 def test_missing_expectations_name_the_option() -> None:
     """The last line says how to give them."""
     Path("log").write_bytes(lines(chat("Q1")))

@@ -22,6 +22,7 @@ from toolgrade.compat.deepeval import assert_test, evaluate, from_deepeval
 from toolgrade.compat.deepeval.dataset import ConversationalGolden, EvaluationDataset, Golden
 from toolgrade.compat.deepeval.evaluate import DisplayConfig, ErrorConfig
 from toolgrade.compat.deepeval.metrics import (
+    ArgumentCorrectnessMetric,
     BaseMetric,
     MultimodalToolCorrectnessMetric,
     ToolCorrectnessMetric,
@@ -669,3 +670,15 @@ def test_score_can_be_copied() -> None:
     for copied in (copy.deepcopy(score), pickle.loads(pickle.dumps(score))):  # noqa: S301 - of this test
         assert copied == 1
         assert copied.result.score == 1
+
+
+def test_options_may_be_positional() -> None:
+    """In DeepEval's order; a model that cannot be asked is refused, also where none is asked."""
+    case = shoes()
+    case.expected_tools = [ToolCall(name=call.name, input_parameters={"other": 1}) for call in case.tools_called or []]
+    metric = ToolCorrectnessMetric(None, 1.0, [ToolCallParams.INPUT_PARAMETERS])
+
+    assert metric.measure(case) == 0
+    assert ToolUseMetric(None, 0.7, lambda _: "").threshold == ArgumentCorrectnessMetric(0.7).threshold == 0.7
+    with pytest.raises(ConfigurationError, match="a judge must be"):
+        ToolCorrectnessMetric(model=[1])  # type: ignore[arg-type]

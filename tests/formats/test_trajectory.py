@@ -258,9 +258,12 @@ def test_an_empty_answer_after_calls_is_an_answer(content: str | None) -> None:
     called = [{"role": "user", "content": "Book it."}, asks(call("book")), answers("booked")]
     open_run, silent = map(run_from_messages, (called, [*called, {"role": "assistant", "content": content}]))
 
-    assert (open_run.actual_output, silent.actual_output) == (None, "")
-    results = [RunHealthMetric().measure(run.to_test_case()) for run in (open_run, silent)]
-    assert [result.parts.get("answered") for result in results] == [None, 0]
+    later = [{"role": "assistant", "content": "Booked."}, {"role": "user", "content": "And the hotel?"}]
+    second = run_from_messages([*called, *later, {"role": "assistant", "content": content}])
+
+    assert (open_run.actual_output, silent.actual_output, second.actual_output) == (None, "", "")
+    results = [RunHealthMetric().measure(run.to_test_case()) for run in (open_run, silent, second)]
+    assert [result.parts.get("answered") for result in results] == [None, 0, 0]
 
 
 def test_input_and_output_are_the_first_question_and_last_answer() -> None:
@@ -273,11 +276,12 @@ def test_input_and_output_are_the_first_question_and_last_answer() -> None:
                 "content": [{"type": "thinking", "thinking": "Hm"}, {"type": "text", "text": "A cat."}],
             },
             {"role": "user", "content": "Thanks"},
+            {"role": "assistant", "content": "You are welcome."},
             {"role": "assistant", "content": ""},
         ]
     )
 
-    assert (run.input, run.actual_output, run.status) == ("What is this?", "A cat.", RunStatus.OK)
+    assert (run.input, run.actual_output, run.status) == ("What is this?", "You are welcome.", RunStatus.OK)
     assert run.warnings == ["$.messages[0].content: holds more than text ('image_url'); only the text was kept"]
 
 

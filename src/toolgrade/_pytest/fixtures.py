@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
+import inspect
 import re
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, cast
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
 from toolgrade._internal.atomic_files import atomic_write
 from toolgrade._internal.json import parse_json
@@ -18,7 +18,9 @@ from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, Run, T
 from toolgrade.dataset import Golden, read_golden, without_schema
 from toolgrade.errors import InvalidDataError, NothingRecordedError
 from toolgrade.evaluation.files import stated_turns
-from toolgrade.evaluation.run import evaluate, evaluate_async, passed_results
+from toolgrade.evaluation.run import evaluate as _evaluate
+from toolgrade.evaluation.run import evaluate_async as _evaluate_async
+from toolgrade.evaluation.run import passed_results
 from toolgrade.expect.plan import Expectation
 from toolgrade.metrics import MetricLike, ToolCorrectnessMetric
 from toolgrade.redact import DEFAULT, Redactor
@@ -30,43 +32,29 @@ from toolgrade.result import MetricResult
 from toolgrade.verdict import run_end
 
 P = ParamSpec("P")
+R = TypeVar("R")
 
 Note: TypeAlias = "dict[str, Any]"
 """An entry for the summary of a test run, as JSON values: `{"case": ..., "number": ..., "problems": [...]}`, a case
 with its results, its number in the test, and the first problem of each result, or `{"golden": ...}`."""
 
 
-def _noted(function: Callable[P, Report]) -> Callable[Concatenate[Checks, P], Report]:
-    """Return `toolgrade.evaluate` as a method that adds the results to the summary of the test run."""
+def _with_options_of(function: Callable[P, object]) -> Callable[[Callable[..., R]], Callable[Concatenate[Any, P], R]]:
+    """Give a method the parameters of a function, so that they are written once."""
 
-    @functools.wraps(function)
-    def measured(self: Checks, /, *args: P.args, **options: P.kwargs) -> Report:
-        __tracebackhide__ = True
-        options.setdefault("show_progress", False)
-        return self._add_notes(function(*args, **options))  # pyright: ignore[reportPrivateUsage] - a method
+    def decorate(method: Callable[..., R]) -> Callable[Concatenate[Any, P], R]:
+        parameters = inspect.signature(function).parameters.values()
+        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        method.__signature__ = inspect.Signature([own, *parameters])  # type: ignore[attr-defined]
+        return method
 
-    return measured
-
-
-def _noted_async(
-    function: Callable[P, Coroutine[Any, Any, Report]],
-) -> Callable[Concatenate[Checks, P], Coroutine[Any, Any, Report]]:
-    """Return `toolgrade.evaluate_async` as `_noted` does."""
-
-    @functools.wraps(function)
-    async def measured(self: Checks, /, *args: P.args, **options: P.kwargs) -> Report:
-        __tracebackhide__ = True
-        options.setdefault("show_progress", False)
-        return self._add_notes(await function(*args, **options))  # pyright: ignore[reportPrivateUsage] - likewise
-
-    return measured
+    return decorate
 
 
 class Checks:
     """The fixture `toolgrade`: measures cases, and adds every result to the summary of the run.
 
-    Calling it is the same as `assert_test`. `evaluate` and `a_evaluate` do what `toolgrade.evaluate` and
-    `evaluate_async` do: scores do not fail the test, so assert what must hold of the report.
+    Calling it is the same as `assert_test`.
 
     ```python
     from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric
@@ -112,8 +100,17 @@ class Checks:
         __tracebackhide__ = True
         return passed_results(await self.a_evaluate(iter([test_case]), metrics))
 
-    evaluate = _noted(evaluate)
-    a_evaluate = _noted_async(evaluate_async)
+    @_with_options_of(_evaluate)
+    def evaluate(self, *args: Any, **options: Any) -> Report:  # noqa: ANN401 - checked by the function
+        """Do what `toolgrade.evaluate` does. Scores do not fail the test; assert what must hold of the report."""
+        __tracebackhide__ = True
+        return self._add_notes(_evaluate(*args, **{"show_progress": False, **options}))
+
+    @_with_options_of(_evaluate_async)
+    async def a_evaluate(self, *args: Any, **options: Any) -> Report:  # noqa: ANN401 - likewise
+        """Do what `evaluate` does, inside a running event loop."""
+        __tracebackhide__ = True
+        return self._add_notes(await _evaluate_async(*args, **{"show_progress": False, **options}))
 
     def _add_notes(self, report: Report) -> Report:
         """Add each case of the report to the summary of the test run, and return the report."""
@@ -319,6 +316,6 @@ def _difference(case: AnyCase, file: Path, label: str, metrics: Sequence[MetricL
         expecting = _with_expectations(case, file, label)
     except InvalidDataError as error:
         return str(error)
-    report = evaluate([expecting], metrics, show_progress=False)
+    report = _evaluate([expecting], metrics, show_progress=False)
     # A run that did not end well does not differ from its golden by that.
     return "" if all(result.passed for _, result in report.results()) else difference_text(report)

@@ -20,6 +20,8 @@ from toolgrade.inputs import Reading, collect_cases, joined, read_cases, read_en
 from toolgrade.report import Report
 
 _SUFFIXES = {".json", ".jsonl", ".ndjson"}
+_PACKED = {".gz", ".zst"}
+"""Suffixes of packed files; zstd data is refused when it is read, and must not be left out in silence."""
 
 
 def expand(paths: Sequence[str], consequence: str) -> list[str]:
@@ -43,7 +45,7 @@ def expand(paths: Sequence[str], consequence: str) -> list[str]:
 
 def _is_data(path: Path) -> bool:
     """Return whether a file in a folder is data by its name; hidden ones are not."""
-    name = Path(path.stem if path.suffix == ".gz" else path.name)
+    name = Path(path.stem if path.suffix in _PACKED else path.name)
     is_of_log = name.name.endswith(".meta.json")  # Claude Code writes one beside the session of a sub-agent
     return name.suffix in _SUFFIXES and not is_of_log and not any(part.startswith(".") for part in path.parts)
 

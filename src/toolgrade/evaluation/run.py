@@ -1,7 +1,8 @@
 """Evaluation of cases, agents and observed apps with metrics.
 
 Metrics that wait for something outside, such as a judge, measure several cases at the same time in one event loop; the
-others run one after the other in the thread of the caller. Results are in the order of the cases either way.
+others run one after the other: in the thread of the caller, or in a thread of their own beside metrics that wait.
+Results are in the order of the cases either way.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _SHALLOW_RULES = frozenset({"type", "required", "additionalProperties", "minItem
 _MOST_NAMES = 50
 """Names that a suggestion compares, or lists."""
 
-_CONDITIONS = frozenset({"then", "else", "dependentSchemas"})
+_CONDITIONS = frozenset({"then", "else", "dependentSchemas", "dependencies", "propertyNames"})
 """Parts of a schema that apply depending on other values."""
 
 

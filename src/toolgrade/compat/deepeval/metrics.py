@@ -11,7 +11,7 @@ import copy
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NoReturn
 
 from toolgrade._internal.lazy_imports import import_extra
@@ -222,25 +222,12 @@ class ToolgradeMetric(Measuring):
         return {"threshold": self.threshold or 0.0, **options}
 
 
-@dataclass(eq=False)
 class JudgedMetric(ToolgradeMetric):
-    """Base of the metrics that ask a model.
+    """Base of the metrics that ask a model; each has its options in DeepEval's order, in which they may be given."""
 
-    `judge` is another name of `model`; afterwards the `Judge`, `None` if no model is asked.
-    """
-
-    available_tools: Sequence[Any] | None = None
-    threshold: float | None = 0.5
     model: JudgeLike | None = None
-    system_one_model: object = None
-    eval_mode: object = None
-    include_reason: bool = True
-    async_mode: bool = True
-    strict_mode: bool = False
-    verbose_mode: bool = False
-    flaky: bool = False
-    evaluation_template: object = None
     judge: Any = None
+    """Another name of `model`; afterwards the `Judge`, `None` if no model is asked."""
 
     def __post_init__(self) -> None:
         """Find the judge."""
@@ -248,9 +235,10 @@ class JudgedMetric(ToolgradeMetric):
         _absent.warn_of({name: getattr(self, name) for name in names}, f"a {self._name} metric")
         require_one_name("judge", self.judge, "model", self.model)
         model = self.model if self.judge is None else self.judge
-        if model is None and self._is_judged():
-            model = None if os.environ.get("TOOLGRADE_JUDGE_MODEL") else _DEFAULT_MODEL
-        self.judge = Judge.of(model) if self._is_judged() else None
+        if model is None and not os.environ.get("TOOLGRADE_JUDGE_MODEL"):
+            model = _DEFAULT_MODEL
+        judge = Judge.of(model)  # which checks it, also where it is not asked
+        self.judge = judge if self._is_judged() else None
         self.evaluation_model: str | None = None if self.judge is None else self.judge.name
         super().__post_init__()
 
@@ -279,9 +267,21 @@ class ToolCorrectnessMetric(JudgedMetric):
 
     _name: ClassVar[str] = "Tool Correctness"
 
+    available_tools: Sequence[Any] | None = None
+    threshold: float | None = 0.5
     evaluation_params: Sequence[ToolCallParams | str] = ()
+    model: JudgeLike | None = None
+    system_one_model: object = None
+    eval_mode: object = None
+    include_reason: bool = True
+    async_mode: bool = True
+    strict_mode: bool = False
+    verbose_mode: bool = False
     should_exact_match: bool = False
     should_consider_ordering: bool = False
+    flaky: bool = False
+    evaluation_template: object = None
+    judge: Any = None
 
     def _is_judged(self) -> bool:
         return bool(self.available_tools)
@@ -343,6 +343,19 @@ class ToolUseMetric(JudgedMetric, BaseConversationalMetric):
 
     _name: ClassVar[str] = "Tool Use"
 
+    available_tools: Sequence[Any] | None = None
+    threshold: float | None = 0.5
+    model: JudgeLike | None = None
+    system_one_model: object = None
+    eval_mode: object = None
+    include_reason: bool = True
+    async_mode: bool = True
+    strict_mode: bool = False
+    verbose_mode: bool = False
+    flaky: bool = False
+    evaluation_template: object = None
+    judge: Any = None
+
     def as_metric(self) -> _ToolUse:
         """Return the metric of toolgrade with these options."""
         return _rules.ToolUseMetric(**self._options("available_tools", "judge", "async_mode"))
@@ -367,7 +380,17 @@ class ArgumentCorrectnessMetric(JudgedMetric):
 
     _name: ClassVar[str] = "Argument Correctness"
 
-    available_tools: Sequence[Any] | None = field(default=None, init=False)
+    threshold: float | None = 0.5
+    model: JudgeLike | None = None
+    system_one_model: object = None
+    eval_mode: object = None
+    include_reason: bool = True
+    async_mode: bool = True
+    strict_mode: bool = False
+    verbose_mode: bool = False
+    flaky: bool = False
+    evaluation_template: object = None
+    judge: Any = None
 
     def as_metric(self) -> _ToolUse:
         """Return the metric of toolgrade with these options."""

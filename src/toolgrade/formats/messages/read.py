@@ -109,8 +109,8 @@ def run_from_messages(messages: object, *, path: str = "$.messages") -> Run:
     `output` unset and marks it as not captured.
 
     `input` is the first text of the user. `actual_output` is the final answer: the last text of the assistant, if no
-    call stands in the same message or after it, empty if the last message after calls is. Without a text the run's
-    status is `stopped`.
+    call stands in the same message or after it; empty if the last message, after calls or in a later turn, says
+    nothing. Without a text the run's status is `stopped`.
 
     Args:
         messages: The list; each message is an object, or an SDK object with `model_dump`.

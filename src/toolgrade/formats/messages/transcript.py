@@ -362,8 +362,9 @@ class _Transcription:
         if message.model or message.usage:
             self.add_use(message.model, message.usage or {})
         if not calls:
-            # After calls, an empty message is an answer that says nothing; alone it may be a reply that was cut off.
-            exchange.output = text or self._output or ("" if exchange.calls else None)
+            # An empty message is an answer that says nothing; alone in a log it may be a reply that was cut off.
+            is_first = exchange is self.exchanges[0] and not exchange.calls
+            exchange.output = text or exchange.output or (None if is_first else "")
         else:  # while the agent still has to run its tools, no text here is the final answer
             exchange.output = text_after_calls if all(map(_is_run_by_provider, calls)) else None
         self._output = exchange.output
