@@ -42,6 +42,8 @@ _IMMUTABLE: Final = frozenset({str, int, float, bool, type(None), AbsentType})
 _NO_DETAILS: Final = PairDetails()
 _MANY_PAIRS: Final = 64
 """Pairs from which it pays to bring all values into one order of keys."""
+_FEW_PAIRS: Final = 2048
+"""Pairs up to which comparing values with each other costs less than making a key of each."""
 
 
 class CallScores:
@@ -81,7 +83,9 @@ class CallScores:
         self._by_meaning = not is_plain and _compare_by_meaning(values)
         if not is_plain:
             values = _captured(values)
-        self.marked: frozenset[int] = _marked(values)
+        data = _serialized(values)
+        self.marked: frozenset[int] = _marked(values) if data is None or REDACTED.encode() in data else frozenset()
+        self._may_hold_nan: bool = data is None or b"\x7f" in data or b"\xff" in data  # the last byte of each NaN
         self.plain: bool = is_plain and not (_have_types(expected) or self.marked)
         self._text_forms: dict[str, Sequence[object]] = {}
 
@@ -211,16 +215,10 @@ class CallScores:
         The k-th of several equal expected calls gets the k-th called one.
         """
         expected, called, is_complete = self._exact_values(left, right)
-        waiting: dict[Hashable, deque[int]] = {}
-        for c, value in zip(right, called, strict=True):
-            if value is not None:
-                waiting.setdefault(frozen(value), deque()).append(c)
-        partners: dict[int, int] = {}
-        for e, value in zip(left, expected, strict=True):
-            queue = None if value is None else waiting.get(frozen(value))
-            if queue:
-                partners[e] = queue.popleft()
-        return partners, is_complete
+        partners = None
+        if len(left) * len(right) <= _FEW_PAIRS and not self._may_hold_nan:
+            partners = _equal_in_python(left, right, expected, called)
+        return _equal_by_key(left, right, expected, called) if partners is None else partners, is_complete
 
     def _exact_values(self, left: Sequence[int], right: Sequence[int]) -> tuple[list[Any], list[Any], bool]:
         """Return the values by which equal calls of two groups of one name are recognized, `None` where there are none.
@@ -297,14 +295,52 @@ def _captured(values: Sequence[object]) -> list[Any]:
     return [_tree(value) for value in values if value is not ABSENT]
 
 
+def _serialized(values: list[Any]) -> bytes | None:
+    """Return values as bytes, with texts as they are, so that one search looks through all; `None` if it cannot be."""
+    try:
+        return marshal.dumps(values)
+    except ValueError:  # a matcher, or a value that is nested more deeply than marshal goes
+        return None
+
+
 def _marked(values: list[Any]) -> frozenset[int]:
     """Return the `id` of each value that holds a mark; hardly any does."""
-    # Marshal writes texts as they are, and one search of the bytes is several times as fast as a look at each text.
-    try:
-        may_hold_mark = REDACTED.encode() in marshal.dumps(values)
-    except ValueError:  # a matcher, or a value that is nested more deeply than marshal goes
-        may_hold_mark = True
-    return frozenset([id(value) for value in values if has_mark(value)]) if may_hold_mark else frozenset()
+    return frozenset([id(value) for value in values if has_mark(value)])
+
+
+def _equal_in_python(
+    left: Sequence[int], right: Sequence[int], expected: Sequence[Any], called: Sequence[Any]
+) -> dict[int, int] | None:
+    """Return the partners of calls with equal values; `None` if Python's equality is not that of JSON values.
+
+    It is, but for NaN, which must not be there, and for booleans that equal numbers.
+    """
+    partners: dict[int, int] = {}
+    positions, values = list(right), list(called)
+    for e, value in zip(left, expected, strict=True):
+        if value is None or value not in values:
+            continue
+        index = values.index(value)
+        if not json_equal(value, values.pop(index)):
+            return None
+        partners[e] = positions.pop(index)
+    return partners
+
+
+def _equal_by_key(
+    left: Sequence[int], right: Sequence[int], expected: Sequence[Any], called: Sequence[Any]
+) -> dict[int, int]:
+    """Return the partners of calls with equal values."""
+    waiting: dict[Hashable, deque[int]] = {}
+    for c, value in zip(right, called, strict=True):
+        if value is not None:
+            waiting.setdefault(frozen(value), deque()).append(c)
+    partners: dict[int, int] = {}
+    for e, value in zip(left, expected, strict=True):
+        queue = None if value is None else waiting.get(frozen(value))
+        if queue:
+            partners[e] = queue.popleft()
+    return partners
 
 
 def _ratios_of_same_keys(expected: Sequence[Any], called: Sequence[Any]) -> list[list[Ratio]] | None:
