@@ -290,13 +290,13 @@ class ToolCorrectnessMetric(Metric):
             names = alignment.labels or tuple(expected_names(expected))
             warnings = (*plan_warnings(expected, alignment, arguments=self._align_options["arguments"]), *warnings)
         called_names = tuple([call.name for call in called])
-        failed = [index for index, call in enumerate(called) if looks_failed(call)]
-        if failed:
-            paired = {pair.called for pair in alignment.pairs}.intersection(failed)
-            texts = [
-                f"{call_text(called[at], at)}, which was expected, {outcome_text(called[at])}" for at in sorted(paired)
-            ]
-            warnings = (*texts, *warnings)
+        paired = sorted([pair.called for pair in alignment.pairs])
+        failed = [
+            f"{call_text(called[at], at)}, which was expected, {outcome_text(called[at])}"
+            for at in paired
+            if looks_failed(called[at])
+        ]
+        warnings = (*failed, *warnings)
         explanation = _AlignedCalls(
             alignment,
             names,

@@ -44,6 +44,7 @@ _BEDROCK_BLOCKS = (
 )
 """Keys of blocks with an object; other APIs have a type beside such a key, or a text under it."""
 _OLLAMA_KEYS = frozenset({"tool_name", "thinking", "done"})
+_KEYS_OF_OLLAMA_OR_CHAT = _OLLAMA_KEYS | {"images", "tool_calls"}
 
 _ANTHROPIC_EVENT = re.compile("(message|content_block)_(start|delta|stop)")
 RESPONSES_END = re.compile(r"response\.(completed|failed|incomplete|cancelled)")
@@ -145,7 +146,9 @@ def chat_format(entries: Iterable[Entry]) -> FormatName:
 
 def _is_of_ollama(message: Fields) -> bool:
     """Return whether a message of a chat can only be one of Ollama: its calls have objects as arguments, and no ids."""
-    if not _OLLAMA_KEYS.isdisjoint(message) and any(message.get(key) is not None for key in _OLLAMA_KEYS):
+    if _KEYS_OF_OLLAMA_OR_CHAT.isdisjoint(message):
+        return False  # most messages
+    if any(message.get(key) is not None for key in _OLLAMA_KEYS):
         return True
     if isinstance(next(iter(list_of(message.get("images"))), None), str):  # others have objects there
         return True
