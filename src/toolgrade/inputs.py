@@ -246,11 +246,13 @@ def _joined_messages(documents: list[Document]) -> list[Document]:
 
     values = [document.value for document in documents if not document.problems]
     is_streamed, is_log = is_piece(values[0]), any(is_claude_code(object_of(value)) for value in values)
-    for value in values:
+
+    def belongs(value: object) -> bool:
         kind = kind_of(value)
-        is_of_log = is_log and kind not in ("case", "results")
-        if not (kind == "message" or is_of_log or (is_streamed and is_event(value))):
-            return documents
+        return kind == "message" or (is_log and kind not in ("case", "results")) or (is_streamed and is_event(value))
+
+    if not all(map(belongs, values)):
+        return documents
     sessions = sessions_of(values) if is_log else {}
     logs = [{"id": session, "messages": lines} for session, lines in sessions.items()]
     # A torn last line is a message that was lost: the others are the conversation, and it stays bad.

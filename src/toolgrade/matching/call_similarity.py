@@ -74,8 +74,7 @@ class CallScores:
         self.called = called
         self.arguments = arguments
         self.output = output
-        positions = [position for position, item in enumerate(called) if item.name in names]
-        compared = [*expected, *map(called.__getitem__, positions)]
+        compared = [*expected, *(item for item in called if item.name in names)]
         has_outputs = output and _have_outputs(expected)
         self._with_matchers = {id(item.output) for item in expected if has_outputs and holds_matcher(item.output)}
         values = self._values_of(compared, outputs=has_outputs)
@@ -83,9 +82,7 @@ class CallScores:
         self._by_meaning = not is_plain and _compare_by_meaning(values)
         if not is_plain:
             values = _captured(values)
-        data = _serialized(values)
-        self.marked: frozenset[int] = _marked(values) if data is None or REDACTED.encode() in data else frozenset()
-        self._may_hold_nan: bool = data is None or b"\x7f" in data or b"\xff" in data  # the last byte of each NaN
+        self.marked, self._may_hold_nan = _search(values)
         self.plain: bool = is_plain and not (_have_types(expected) or self.marked)
         self._text_forms: dict[str, Sequence[object]] = {}
 
@@ -295,17 +292,16 @@ def _captured(values: Sequence[object]) -> list[Any]:
     return [_tree(value) for value in values if value is not ABSENT]
 
 
-def _serialized(values: list[Any]) -> bytes | None:
-    """Return values as bytes, with texts as they are, so that one search looks through all; `None` if it cannot be."""
+def _search(values: list[Any]) -> tuple[frozenset[int], bool]:
+    """Return the `id` of each value that holds a mark, and whether any may hold NaN; hardly any does."""
+    # Marshal writes texts as they are, and one search of the bytes is several times as fast as a look at each value.
     try:
-        return marshal.dumps(values)
+        data = marshal.dumps(values)
     except ValueError:  # a matcher, or a value that is nested more deeply than marshal goes
-        return None
-
-
-def _marked(values: list[Any]) -> frozenset[int]:
-    """Return the `id` of each value that holds a mark; hardly any does."""
-    return frozenset([id(value) for value in values if has_mark(value)])
+        data = None
+    if data is not None and REDACTED.encode() not in data:
+        return frozenset(), b"\x7f" in data or b"\xff" in data  # one of these ends each NaN
+    return frozenset([id(value) for value in values if has_mark(value)]), True
 
 
 def _equal_in_python(

@@ -348,17 +348,15 @@ class _Transcription:
         exchange = self._exchange_of_model()
         calls: list[RecordedCall] = []
         text = text_after_calls = None
-        approvals: set[str | None] = set()
         for part in (message.parts,) if isinstance(message.parts, str) else message.parts:
             if isinstance(part, Request):
                 calls.append(self._add_call(part, message, place))
                 text_after_calls = None
-                approvals |= {part.id} if part.needs_approval else set()
             elif part:
                 text = text_after_calls = part
                 exchange.texts.append(part)
         exchange.calls += calls
-        self._approvals = approvals
+        self._approvals = {call.request.id for call in calls if call.request.needs_approval}
         if message.model or message.usage:
             self.add_use(message.model, message.usage or {})
         if not calls:
