@@ -6,6 +6,7 @@ import io
 import json
 import os
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from toolgrade import (
     write_cases,
 )
 from toolgrade.dataset import read_goldens
+from toolgrade.errors import InvalidDataError
 
 CASE = b'{"id": "a", "tools_called": [{"name": "look"}], "expected_tools": []}'
 RECORD = {
@@ -171,6 +173,21 @@ def test_the_key_that_names_a_schema_is_ignored() -> None:
     assert read(json.dumps(marked).encode()) == read(json.dumps(values).encode())
     assert read_goldens(io.BytesIO(_lines([mark | golden]))) == read_goldens(io.BytesIO(_lines([golden])))
     assert case_from_record(marked[2]) == case_from_record(values[2])
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ({"turns": [{"content": "Hi", "expectd_tools": []}]}, "did you mean 'expected_tools'?"),
+        ({"turns": [{"role": "user", "content": "Hi"}]}, "has calls that were made, not goldens"),
+        ({"turns": [{"content": "Hi", "tools_called": []}]}, "has calls that were made, not goldens"),
+    ],
+    ids=["misspelled", "roles", "calls"],
+)
+def test_turns_that_are_no_golden(value: dict[str, Any], problem: str) -> None:
+    """A misspelled golden is not taken for recorded calls."""
+    with pytest.raises(InvalidDataError, match=re.escape(problem)):
+        read_goldens(io.BytesIO(_lines([value])))
 
 
 def _lines(values: list[dict[str, Any]]) -> bytes:

@@ -1,22 +1,22 @@
 """Errors and warnings of toolgrade.
 
 ```
-ToolgradeError                     catch this to catch all of them
-├── InvalidDataError (ValueError)     a value cannot be a call, a case or a record
-│   └── DataFileError                 the same for a file: every bad line at once
-├── ConfigurationError (ValueError)   an option is out of range or contradicts another
-├── LimitError                        checking a case needs more steps or time than it may take
-├── MissingFieldError                 a case lacks a field that the metric needs
-├── NotMeasuredError                  a score was read where none was measured
-├── NothingRecordedError (LookupError)      a run was asked for where none was recorded
-├── ReplayError                       a recording that is replayed has no answer for a call
-├── MissingPackageError (ImportError)       an option needs a package that is not installed
-├── WorkerDiedError (RuntimeError)    a worker process ended before it had scored its part
-├── JudgeError                        a judge gave no answer; `outcome` is the reason
-└── MetricAssertionError (AssertionError)   `assert_test` found a metric that did not pass
+ToolgradeError                         catch this to catch all of them
+├── InvalidDataError (ValueError)      a value cannot be a call, a case or a record
+│   └── DataFileError                  the same for a file: every bad line at once
+├── ConfigurationError (ValueError)    an option is out of range or contradicts another
+├── LimitError                         checking a case needs more steps or time than it may take
+├── MissingFieldError                  a case lacks a field that the metric needs
+├── NotMeasuredError                   a score was read where none was measured
+├── ReplayError                        a recording that is replayed has no answer for a call
+├── NothingRecordedError (LookupError) a run was asked for where none was recorded
+├── MetricAssertionError (AssertionError) `assert_test` found a metric that did not pass
+├── MissingPackageError (ImportError)  an option needs a package that is not installed
+├── WorkerDiedError (RuntimeError)     a worker process ended before it had scored its part
+└── JudgeError                         a judge gave no answer; `outcome` is the reason
 
-ToolgradeWarning (UserWarning)     data was read only in part; the message names what
-└── BadLineWarning                    a line of a file cannot be read; its case is not measured
+ToolgradeWarning (UserWarning)         data was read only in part; the message names what
+└── BadLineWarning                     a line of a file cannot be read; its case is not measured
 ```
 
 Every message names the value at fault, what is accepted, and what to do.
@@ -125,7 +125,7 @@ class MissingFieldError(ToolgradeError):
 
 
 class MissingExpectationError(MissingFieldError):
-    """A case does not state what the metric compares with, such as `expected_tools`."""
+    """A case does not state what the metric compares with, such as `expected_tools`. Internal: catch its base class."""
 
 
 class NotMeasuredError(ToolgradeError):
@@ -164,7 +164,7 @@ class MissingPackageError(ToolgradeError, ImportError):
 
 
 class WorkerDiedError(ToolgradeError, RuntimeError):
-    """A worker process ended before it had scored its part; the results of other workers are kept."""
+    """A worker process ended before it had scored its part of the cases; the results of other workers are kept."""
 
 
 class JudgeOutcome(str, Enum):
@@ -197,7 +197,7 @@ class JudgeOutcome(str, Enum):
 
 
 class JudgeError(ToolgradeError):
-    """A judge gave no answer. Judge models raise it; it becomes an outcome, never a score.
+    """A judge gave no answer. Judge models raise it; toolgrade stores its `outcome` with the question, never a score.
 
     Attributes:
         outcome: The reason; never `ok`.

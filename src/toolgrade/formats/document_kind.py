@@ -1,4 +1,4 @@
-"""Detection of what one JSON value of a file holds: the only one."""
+"""Detection of what one JSON value of a file holds. No other module decides this."""
 
 from __future__ import annotations
 
@@ -13,16 +13,23 @@ from toolgrade.formats.messages.langchain import message_fields
 from toolgrade.formats.records import looks_like_record
 
 Kind: TypeAlias = Literal["case", "messages", "message", "trace", "results", "unknown"]
-"""A case, golden, record or conversation of turns; the messages of a conversation; one message of it; (a part of) a
-trace; results; anything else."""
+"""What a JSON value holds:
 
-_MESSAGES_KEYS = (
+- `case`: a case, a golden, a record, or a conversation of `turns`;
+- `messages`: the messages of one conversation, or an object with them, such as a request or a response;
+- `message`: one message of a conversation;
+- `trace`: a trace or a part of one;
+- `results`: results of an evaluation;
+- `unknown`: anything else.
+"""
+
+_KEYS_OF_MESSAGES = (
     *("messages", "input", "choices", "output", "request", "response", "body"),
     *("contents", "candidates", "promptFeedback", "prompt_feedback"),
 )
 """Keys of an object that holds messages. A text under one of them does not: the `{"input": "...", "output": "..."}` of
 a data set must not read as an answer without calls."""
-_CASE_KEYS = {"tools_called", "toolsCalled", "turns"}
+_KEYS_OF_CALLS = {"tools_called", "toolsCalled"}
 
 
 def kind_of(value: object) -> Kind:
@@ -35,12 +42,13 @@ def kind_of(value: object) -> Kind:
 
 
 def _kind_of_object(value: Mapping[str, Any]) -> Kind:
+    """Return what an object holds. The first rule that fits decides, so `{"role": "user", "turns": []}` is a case."""
     keys = value.keys() - {"$schema"}
     if RESULTS_MARK in keys or {"metrics", "cases"} <= keys:
         return "results"
-    if looks_like_record(value) or keys & _CASE_KEYS or keys <= LLMTestCase.model_fields.keys():
+    if _is_case(value, keys):
         return "case"
-    if is_claude_code(value) or ("stop_reason" not in keys and _is_message(value)):
+    if _is_message(value):
         return "message"
     # A span may have an input and an output, too.
     if not keys & {"messages", "choices"} and _is_trace(value):
@@ -48,36 +56,57 @@ def _kind_of_object(value: Mapping[str, Any]) -> Kind:
     return "messages" if "role" in keys or _holds_messages(value) else "unknown"
 
 
+def _is_case(value: Mapping[str, Any], keys: set[str]) -> bool:
+    """Return whether an object is a case; one with a name alone is, too."""
+    has_calls = "turns" in keys or not keys.isdisjoint(_KEYS_OF_CALLS)
+    return has_calls or looks_like_record(value) or keys <= LLMTestCase.model_fields.keys()
+
+
 def _is_message(value: Mapping[str, Any]) -> bool:
+    if is_claude_code(value):
+        return True
+    if "stop_reason" in value:  # a response of Anthropic's API, which has the role of its message
+        return False
     return "role" in value or is_adk_event(value) or is_item(value) or message_fields(value) is not None
 
 
 def _holds_messages(value: Mapping[str, Any]) -> bool:
     if {"message", "done"} <= value.keys() or is_adk_session(value):  # the first is Ollama's
         return True
-    return any(not isinstance(value.get(key), (str, NoneType)) for key in _MESSAGES_KEYS)
+    return any(not isinstance(value.get(key), (str, NoneType)) for key in _KEYS_OF_MESSAGES)
+
+
+def has_calls(value: object) -> bool:
+    """Return whether a JSON value has calls that were made, or has messages or a trace, which may have some.
+
+    A golden has none, also in its turns: `{"turns": [{"input": "Hi", "expected_tools": []}]}`.
+    """
+    kind = kind_of(value)
+    if kind != "case" or not isinstance(value, Mapping):
+        return kind in {"messages", "message", "trace"}
+    turns = value.get("turns")
+    parts = [value, *(turns if isinstance(turns, list) else ())]
+    return looks_like_record(value) or any(_has_calls_or_role(part) for part in parts)
+
+
+def _has_calls_or_role(part: object) -> bool:
+    """Return whether a case, or a turn of one, has calls or is a recorded message."""
+    return isinstance(part, Mapping) and not part.keys().isdisjoint({*_KEYS_OF_CALLS, "role"})
 
 
 def is_one_conversation(value: list[Any]) -> bool:
     """Return whether a list is one conversation or trace, and not a list of cases or conversations."""
-    return bool(value) and (_is_piece(value[0]) or _is_trace(value))
+    return bool(value) and (_begins_conversation(value[0]) or _is_trace(value))
 
 
-def has_calls(value: object) -> bool:
-    """Return whether a JSON value has calls that were made, as cases and recordings have and goldens have not."""
-    kind = kind_of(value)
-    if kind != "case" or not isinstance(value, Mapping):
-        return kind in {"messages", "message", "trace"}
-    return bool(value.keys() & _CASE_KEYS) or looks_like_record(value)
-
-
-def _is_piece(entry: object) -> bool:
-    """Return whether a value is a message, an item, an event or a chunk of a conversation."""
-    if isinstance(entry, list):  # a pair of LangGraph's stream, which is refused as a whole
+def _begins_conversation(entry: object) -> bool:
+    """Return whether the first entry of a list is a message, an item, an event or a chunk of a conversation."""
+    if isinstance(entry, list):  # a pair of LangGraph's stream: one conversation, so that one error refuses the list
         return any("langgraph_node" in one for one in entry[1:] if isinstance(one, Mapping))
-    if not isinstance(entry, Mapping) or kind_of(entry) in {"case", "results"}:
+    kind = kind_of(entry)
+    if not isinstance(entry, Mapping) or kind in {"case", "results"}:
         return False
-    if kind_of(entry) == "message":
+    if kind == "message":
         return True
     return "stop_reason" not in entry and (bool(entry.keys() & {"role", "type"}) or is_piece(entry))
 

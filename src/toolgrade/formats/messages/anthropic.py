@@ -46,12 +46,18 @@ _CALL_TYPES = {
     "mcp_tool_use": ToolCallType.MCP,
 }
 
+_BREAK = ""
+"""A text before and after which texts are not joined."""
+
 _SILENT_BLOCKS = frozenset({"container_upload", "compaction", "mcp_tool_listing", "fallback"})
 """Blocks of the assistant that are neither text nor calls."""
 
 
 def read_messages(entries: Iterable[Entry], notes: Notes, key: str = "content") -> Iterator[tuple[str, NeutralMessage]]:
-    """Yield the messages, whose blocks are under a key; problems go to `notes`."""
+    """Yield the messages; problems go to `notes`.
+
+    Gemini's and Bedrock's readers turn their messages into this form, with the blocks under another `key`.
+    """
     for path, message in entries:
         fields = read_object(message, path, notes, "a message (an object with a role)")
         if fields is None:
@@ -73,14 +79,14 @@ def read_assistant(blocks: Sequence[Entry], path: str, notes: Notes) -> Iterator
     reasoning: str | None = None
     for place, block in blocks:
         kind = str(part_type(block))
-        reasoning = reasoning_in(object_of(block)) or reasoning  # it precedes all calls up to the next
+        reasoning = reasoning_in(object_of(block)) or reasoning  # of all calls up to the next reasoning
         if is_tool_search(kind) or (kind == "server_tool_use" and is_tool_search(object_of(block).get("name"))):
-            parts.append("")
+            parts.append(_BREAK)
         elif kind.endswith("tool_use"):
             parts.append(replace(_read_call(object_of(block), place, notes), reasoning=reasoning))
         elif kind.endswith("tool_result"):
             answers.append((place, _read_answer(object_of(block), place, notes)))
-            parts.append("")  # so that a text after the result does not continue the one before it
+            parts.append(_BREAK)
         elif kind not in _SILENT_BLOCKS:
             append_part(parts, read_text([block], place, notes) or "")
     yield path, ModelMessage(parts)
@@ -109,10 +115,16 @@ def _read_call(fields: Fields, path: str, notes: Notes) -> Request:
     if name and kind not in _CALL_TYPES:
         notes.warn(path, f"the type {kind!r} is unknown; it was read as a call of {name!r}")
     arguments, error = read_arguments(fields.get("input"), path, notes)
-    call_id, server = read_id(fields, "id", path, notes), fields.get("server_name") or fields.get("toolset_name")
-    request = Request(name, arguments, call_id, _CALL_TYPES.get(kind), text_of(server), error, source=path)
-    request.caller = read_id(object_of(fields.get("caller")), "tool_id", f"{path}.caller", notes)
-    return request
+    return Request(
+        name,
+        arguments,
+        read_id(fields, "id", path, notes),
+        _CALL_TYPES.get(kind),
+        server=text_of(fields.get("server_name") or fields.get("toolset_name")),
+        error=error,
+        source=path,
+        caller=read_id(object_of(fields.get("caller")), "tool_id", f"{path}.caller", notes),
+    )
 
 
 def _read_answer(fields: Fields, path: str, notes: Notes) -> Answer:
@@ -120,7 +132,7 @@ def _read_answer(fields: Fields, path: str, notes: Notes) -> Answer:
     content = fields.get("content")
     ran = fields.get("type") != "tool_result"  # Anthropic ran the tool itself
     name, failed = text_of(fields.get("name")), fields.get("is_error") is True
-    if "output" in fields:  # a value, of Gemini or Bedrock
+    if "output" in fields:  # the readers of Gemini and Bedrock give the value itself
         return Answer(call_id, name, fields["output"], failed=failed, ran=ran)
     error = object_of(content)
     if str(error.get("type")).endswith("_error"):
