@@ -118,10 +118,8 @@ async def _resumption(
         return Command(resume=dict(zip(ids, values, strict=True)))
     if getattr(state, "next", ()) and isinstance(answer, Approve):
         return None  # which is how LangGraph goes on from a breakpoint
-    messages = earlier or state_messages(getattr(state, "values", None))
-    requests = requests_of(messages[-1]) if messages and isinstance(messages[-1], AIMessage) else []
-    approvals: list[str | dict[Any, Any]] = [_approval(one.id, answer) for one in requests if one.needs_approval]
-    if approvals and isinstance(answer, (Approve, Reject)):
+    approvals = _approvals([*state_messages(getattr(state, "values", None)), *earlier], answer)
+    if approvals:
         return {"messages": [*earlier, HumanMessage(approvals)]}
     message = (
         f"{type(answer).__name__} must answer an interrupt of the graph, and the run waits without one; give Approve() "
@@ -130,11 +128,15 @@ async def _resumption(
     raise ConfigurationError(message)
 
 
-def _approval(request_id: str | None, answer: Any) -> dict[str, Any]:
-    """Return the answer to a provider's request for approval."""
-    response = {"type": "mcp_approval_response", "approval_request_id": request_id}
-    reason = {"reason": answer.reject} if isinstance(answer, Reject) and answer.reject else {}
-    return {**response, "approve": isinstance(answer, Approve), **reason}
+def _approvals(messages: list[Any], answer: Any) -> list[str | dict[Any, Any]]:
+    """Return the answers to a provider's requests for approval in the last message; a text is no answer."""
+    last = messages[-1] if messages else None
+    if not isinstance(last, AIMessage) or not isinstance(answer, (Approve, Reject)):
+        return []
+    response = {"type": "mcp_approval_response", "approve": isinstance(answer, Approve)}
+    if isinstance(answer, Reject) and answer.reject:
+        response["reason"] = answer.reject
+    return [{**response, "approval_request_id": one.id} for one in requests_of(last) if one.needs_approval]
 
 
 def _resume_value(answer: Any, value: Any) -> Any:

@@ -149,12 +149,7 @@ def _run_of(
 
 def _last_turn(messages: list[BaseMessage], structured: object) -> tuple[list[_Entry], set[str]]:
     """Return the last question and what follows it, and the names of tools that only carry an answer."""
-    prompts = [_messages.text_of(message.content) for message in messages if message.type == "system"]
-    entries: list[_Entry] = [("$.messages", Instructions(prompt)) for prompt in prompts]
-    question = _messages.question_in(messages)
-    if question is not None:
-        entries.append(("$.messages", UserInput(*_messages.user_input(question))))
-    turn = _states.last_turn(messages)
+    entries, turn = list(_instructions_and_question(messages)), _states.last_turn(messages)
     pseudo_ids = _states.structured_calls(turn, structured)
     names: dict[bool, set[str]] = {True: set(), False: set()}
     ids_now: Collection[str] = ()
@@ -173,6 +168,15 @@ def _last_turn(messages: list[BaseMessage], structured: object) -> tuple[list[_E
         elif message.tool_call_id not in ids_now:
             entries.append((path, _answer_in(message)))
     return _with_last_answers(entries), names[True] - names[False]
+
+
+def _instructions_and_question(messages: list[BaseMessage]) -> Iterator[_Entry]:
+    for message in messages:
+        if message.type == "system":
+            yield "$.messages", Instructions(_messages.text_of(message.content))
+    question = _messages.question_in(messages)
+    if question is not None:
+        yield "$.messages", UserInput(*_messages.user_input(question))
 
 
 def _with_last_answers(entries: list[_Entry]) -> list[_Entry]:

@@ -105,15 +105,24 @@ def is_named_after_handover(tool: str, targets: Sequence[str]) -> bool:
     return tool.startswith("transfer_to_") or any(tool.endswith(f"to_{snake_case(target)}") for target in targets)
 
 
+def in_list(value: Any) -> list[Any]:
+    """Return a list unchanged, and any other value in a list."""
+    return value if isinstance(value, list) else [value]
+
+
+def goto_of(command: Any) -> list[Any]:
+    """Return what a command passes control to: names of nodes, and LangGraph's `Send`."""
+    return list(command.goto) if isinstance(command.goto, tuple) else in_list(command.goto)
+
+
 def targets_of(output: Any) -> list[str]:
     """Return the names of the agents to which a tool's output passes control, by a command that leaves its graph.
 
     A command that ends the graph around passes control to nobody.
     """
-    for item in output if isinstance(output, list) else [output]:
+    for item in in_list(output):
         if is_a(item, "Command") and getattr(item, "graph", None) is not None:
-            goto = item.goto if isinstance(item.goto, (list, tuple)) else [item.goto]
-            names = [getattr(target, "node", target) for target in goto]
+            names = [getattr(target, "node", target) for target in goto_of(item)]
             targets = [name for name in names if isinstance(name, str) and name != _END]
             if targets:
                 return targets

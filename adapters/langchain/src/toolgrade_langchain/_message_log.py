@@ -155,9 +155,9 @@ class MessageLog:
         if self.has(message):
             entries = self._by_id.get(f"{message.type}:{message.id}")
             return (entries or [self._by_object.get(id(message), (message, None))[1]]) == [None]
-        value = value_of(message)
-        if str(message.id or "").startswith(_MODEL_IDS):
+        if _is_of_model(message):
             return False
+        value = value_of(message)
         # A message that had an id keeps it, or comes back without one.
         has_ids = [False] if message.id else [False, True]
         history = next((self._history[has_id] for has_id in has_ids if self._history[has_id][value] > 0), None)
@@ -187,7 +187,7 @@ class MessageLog:
             place: A node of the graph.
             earlier: How many messages equal to it come before it in the state.
         """
-        if not self.has(message) and not str(message.id or "").startswith(_MODEL_IDS):
+        if not self.has(message) and not _is_of_model(message):
             entries = [one for one in self._by_value.get(value_of(message), ()) if one.branch == place.branch]
             if earlier < len(entries):
                 self.connect(message, entries[earlier])
@@ -213,19 +213,28 @@ class MessageLog:
             removed: Requests to remove messages that came with it.
             inside: What models said inside the node that returned it.
         """
+        if _is_of_model(message):
+            return None
         copied = self._by_value.get(value_of(message), ())
         entries = [entry for entry in copied if entry.branch.scope == place.branch.scope]
-        is_of_model = str(message.id or "").startswith(_MODEL_IDS)
-        ids = {call_id for call_id, _, _ in calls_of(message) if call_id is not None}
-        if is_of_model:
-            return None
-        if earlier < len(entries):
-            # A message without an id that a node of the same graph returns as its newest is a new request, although
-            # equal to an earlier one or to that of a parallel branch, unless the messages are written anew or it copies
-            # what a model said inside the node.
-            is_near = self.is_resumed or bool(entries[earlier].around & place.around)
-            is_new = all((ids, is_newest, not message.id, not removed, is_near, entries[earlier] not in inside))
-            return None if is_new else entries[earlier]
+        if earlier >= len(entries):
+            return self._replaced_by(message, place, removed, inside)
+        # A message without an id that a node of the same graph returns as its newest is a new request, although equal
+        # to an earlier one or to that of a parallel branch, unless the messages are written anew or it copies what a
+        # model said inside the node.
+        has_ids = any(call_id is not None for call_id, _, _ in calls_of(message))
+        is_near = self.is_resumed or bool(entries[earlier].around & place.around)
+        is_new = all((has_ids, is_newest, not message.id, not removed, is_near, entries[earlier] not in inside))
+        return None if is_new else entries[earlier]
+
+    def _replaced_by(
+        self,
+        message: AIMessage,
+        place: Surroundings,
+        removed: Sequence[BaseMessage],
+        inside: Sequence[LoggedMessage],
+    ) -> LoggedMessage | None:
+        """Return the entry that a message replaces, which was removed or was said inside the node."""
         removed_entries = [self.entry_of(AIMessage("", id=item.id), place) for item in removed]
         may_be_any = any(item.id == _REMOVE_ALL for item in removed)
         entries = list(reversed(self.messages.get(place.branch.scope, ())))
@@ -269,6 +278,11 @@ class MessageLog:
         if not may_resume:
             self._by_value.clear()
             self.ids_before.clear()
+
+
+def _is_of_model(message: BaseMessage) -> bool:
+    """Return whether a message has an id of LangChain's own, which its model gave it."""
+    return str(message.id).startswith(_MODEL_IDS)
 
 
 def _is_replaced(entry: LoggedMessage, message: AIMessage) -> bool:

@@ -257,7 +257,7 @@ class ToolCallRecorder(RunRecorder[CallbackRecording], BaseCallbackHandler):
         arguments = inputs if isinstance(inputs, dict) else arguments_in(input_str)
         node = self._begin(None, "tool", name, is_scope=missing_tool(name, arguments) is None, **kwargs)
         if node is not None:
-            self._watcher.tool_started(node, name, arguments, kwargs.get("tool_call_id"), kwargs.get("metadata"))
+            self._watcher.tool_started(node, name, arguments, kwargs.get("tool_call_id"), kwargs.get("metadata") or {})
 
     @_guarded
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:

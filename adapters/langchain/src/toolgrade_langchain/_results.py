@@ -14,7 +14,7 @@ from langchain_core.tools import BaseTool
 from toolgrade.capture import ABSENT
 from toolgrade.formats import is_refusal
 from toolgrade_langchain._errors import is_a
-from toolgrade_langchain._handovers import targets_of
+from toolgrade_langchain._handovers import goto_of, in_list, targets_of
 from toolgrade_langchain._messages import images_of_langchain, readable_images, text_of
 
 _NO_SUCH_TOOL: Final = re.compile(r"(Error: )?\S+ is not a valid tool, try one of \[")
@@ -80,11 +80,11 @@ def tool_result(output: object, call_id: str | None) -> ToolResult:
         output: The output that `on_tool_end` received.
         call_id: The id of the call, to choose its message among several.
     """
-    items = output if isinstance(output, list) else [output]
+    items = in_list(output)
     if not items or not all(map(_is_result, items)):
         return ToolResult(readable_images(output))
     messages = [message for item in items for message in _messages_in(item)]
-    own = [message for message in messages if message.tool_call_id == call_id] if call_id else messages
+    own = [message for message in messages if message.tool_call_id == call_id]
     result = result_of((own or messages)[-1]) if messages else ToolResult()
     done = _done_by_command(items)
     if done == {}:
@@ -103,12 +103,10 @@ def _done_by_command(items: list[Any]) -> Mapping[str, Any] | None:
     if not commands or targets:
         return {HANDED_OVER: targets} if targets else {}
     command, update = commands[0], dict(command_update(commands[0]))
-    messages = update.pop("messages", [])
-    messages = messages if isinstance(messages, list) else [messages]
-    goto = command.goto if isinstance(command.goto, (list, tuple)) else [command.goto]
-    fields = {"update": update, "goto": list(goto), "graph": command.graph}
+    messages = in_list(update.pop("messages", []))
+    fields = {"update": update, "goto": goto_of(command), "graph": command.graph}
     done = {name: value for name, value in fields.items() if value}
-    is_whole = command.update is None or isinstance(command.update, (Mapping, list, tuple, BaseMessage))
+    is_whole = isinstance(command.update, (Mapping, list, tuple, BaseMessage, type(None)))
     has_more = len(items) > 1 or len(messages) > 1 or len(_messages_in(command)) < len(messages)
     try:
         is_json = json.loads(json.dumps(done)) == done
@@ -159,4 +157,4 @@ def command_update(command: Any) -> Mapping[str, Any]:
 def _messages_in(item: object) -> list[ToolMessage]:
     """Return the results in an item of a tool's output, a message or a command."""
     messages = item if isinstance(item, ToolMessage) else command_update(item).get("messages")
-    return [one for one in (messages if isinstance(messages, list) else [messages]) if isinstance(one, ToolMessage)]
+    return [one for one in in_list(messages) if isinstance(one, ToolMessage)]

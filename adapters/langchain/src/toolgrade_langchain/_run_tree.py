@@ -103,7 +103,7 @@ class CallbackRecording:
     steps: set[str | None] = field(default_factory=set)
     loop: Callable[[], Any] | None = None
     step: int | None = None
-    unfinished: set[str] = field(default_factory=set)
+    unfinished: set[str | None] = field(default_factory=set)
     ended: list[UUID] = field(default_factory=list)
     declared: dict[str, ToolSpec] = field(default_factory=dict)
     has_question: bool = False
@@ -605,22 +605,23 @@ class CallbackTree:
         if recording.interrupted and status is RunStatus.OK:
             status, answer = RunStatus.INTERRUPTED, None
         recording.builder.ended(answer, status=status, error=error, may_wait=may_wait, at=now())
-        waits = may_wait or status is not RunStatus.OK or bool(recording.handovers.left)
-        may_resume = waits and recording.thread is not None
+        is_ok = status is RunStatus.OK
+        may_resume = recording.thread is not None and (may_wait or not is_ok or bool(recording.handovers.left))
         recording.log.clear_content(may_resume=may_resume)
         if not may_resume:
             recording.has_question, recording.inputs = True, None
-        if recording.candidates is not None and status is RunStatus.OK and self._has_graph(recording.thread):
-            return  # no node ran, so nothing was resumed
+        if is_ok and self._began_no_node(recording):
+            return  # so nothing was resumed
         self.resumes_nothing(recording)
         if recording.is_minor and not recording.run().calls:
             self.drop(recording)
         elif not recording.is_inner:
             self._finished.append(recording)
 
-    def _has_graph(self, thread: str | None) -> bool:
-        """Return whether a graph ran in a thread."""
-        return any(recording.has_graph for recording in self._threads.get(thread or "", ()))
+    def _began_no_node(self, recording: CallbackRecording) -> bool:
+        """Return whether a root that may resume a run of a graph began no node of it."""
+        earlier = self._threads.get(recording.thread or "", ())
+        return recording.candidates is not None and any(other.has_graph for other in earlier)
 
     @property
     def has_finished(self) -> bool:

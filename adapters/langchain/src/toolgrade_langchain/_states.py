@@ -1,11 +1,20 @@
-"""Messages, questions and answers in the inputs of runs, the states of graphs and the outputs of nodes."""
+"""Messages, questions and answers in the inputs of runs, the states of graphs and the outputs of nodes.
+
+Callbacks do not carry the state with which a graph goes on: a tool node that is fed by `Send` is shown one call and no
+messages. It is taken from the memory of LangGraph's loop, not from the checkpointer, which an event loop would have to
+wait for. The loop has the very checkpoint that goes on, which need not be the newest one of the thread, and what the
+tasks returned that need not run again.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from types import FrameType
 from typing import Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, convert_to_messages
@@ -24,6 +33,12 @@ _STRUCTURED: Final = re.compile(
 )
 """What `create_agent` answers a call that carries a structured answer (langchain/agents/factory.py)."""
 _ROLES: Final = _HUMAN | {"ai", "assistant", "tool", "function", "system", "developer", "chat", "remove"}
+_CALL: Final = "__pregel_call"
+"""LangGraph's key, in the configuration of a task, of the function that schedules further tasks in the loop."""
+_RETURN: Final = "__return__"
+"""LangGraph's channel of what a function with `@task` returned."""
+_TASKS: Final = "__pregel_tasks"
+"""LangGraph's channel of what `Send` addresses to nodes."""
 
 
 def is_resumption(inputs: object) -> bool:
@@ -243,53 +258,52 @@ def question_of(inputs: object, prompts: Sequence[object] = ()) -> object:
         prompts: The last messages of persons that models of the run were shown. They decide which part of an input with
             names of its own is the user's message: it may be a history, or any text.
     """
-    fields = None if is_command(inputs) else _fields_of(inputs)
-    if fields is None:
-        question = _last_question(command_update(inputs).get("messages") if is_command(inputs) else inputs)
-        return next(iter(prompts), None) if question is None else question
-    for name in _INPUT_KEYS:
-        if fields.get(name) and isinstance(fields[name], str):
-            return fields[name]
-    messages = _last_question(fields.get("messages"))
-    texts = [item for item in fields.values() if isinstance(item, str) and item]
+    if is_command(inputs):
+        fields: Mapping[str, Any] = {"messages": command_update(inputs).get("messages")}
+    else:
+        fields = _fields_of(inputs) or {"messages": inputs}
+    texts = {name: item for name, item in fields.items() if isinstance(item, str) and item}
+    question = _last_question(fields.get("messages"))
     # A list that ends with an answer is a history.
     lists = [items[-1].content for items in message_lists(fields) if items and is_question(items[-1])]
-    choices = [*texts, *lists] if messages is None else [messages, *texts]
-    if len(choices) == 1:
-        return choices[0]
-    for content in prompts:
-        match = _prompted_part(text_of(content), choices, texts)
-        if match is not None:
-            return match
-    return next(iter([*choices[:1], *prompts] if messages is not None else [*prompts, *lists]), None)
+    parts = [*texts.values(), *lists] if question is None else [question, *texts.values()]
+    found = (_named(texts, _INPUT_KEYS), _prompted_part(parts, [*texts.values()], prompts), question, *prompts, *lists)
+    return next((part for part in found if part is not None), None)
 
 
-def _prompted_part(prompt: str, choices: Sequence[object], texts: Sequence[str]) -> object:
-    """Return the part of an input that a model is shown: alone or, of one text only, inside of another text."""
-    for choice in choices:
-        if text_of(choice) == prompt:
-            return choice
-    inside = [text for text in texts if text in prompt]
-    return inside[0] if len(inside) == 1 else None
+def _named(texts: Mapping[str, str], names: Sequence[str]) -> str | None:
+    """Return the text under the first of these names that there is."""
+    return next((texts[name] for name in names if name in texts), None)
+
+
+def _prompted_part(parts: Sequence[object], texts: Sequence[str], prompts: Sequence[object]) -> object:
+    """Return the only part of an input, or that which a model is shown: alone or, of one text, inside of another."""
+    if len(parts) == 1:
+        return parts[0]
+    for prompt in map(text_of, prompts):
+        shown = [part for part in parts if text_of(part) == prompt]
+        inside = [text for text in texts if text in prompt]
+        if shown or len(inside) == 1:
+            return [*shown, *inside][0]
+    return None
 
 
 def _last_question(value: object) -> object:
     """Return the content of the last message of a person, in any form that LangChain accepts for messages."""
     if isinstance(value, PromptValue):
         value = value.to_messages()
-    for item in reversed(value if isinstance(value, list) else [value]):
-        if isinstance(item, str):
-            return item
-        content: object = None
-        if isinstance(item, tuple) and len(item) == 2 and item[0] in _HUMAN:  # noqa: PLR2004 - a role and a content
-            content = item[1]
-        elif isinstance(item, Mapping) and item.get("role", item.get("type")) in _HUMAN:
-            content = item.get("content")
-        elif isinstance(item, HumanMessage):
-            content = item.content
-        if content is not None and says_something(content):
-            return content
-    return None
+    items = value if isinstance(value, list) else [value]
+    contents = map(_said_by_person, reversed(items))
+    return next((content for content in contents if content is not None and says_something(content)), None)
+
+
+def _said_by_person(item: object) -> object:
+    """Return the content of a message of a person; `None` of any other one."""
+    if isinstance(item, Mapping):
+        return item.get("content") if item.get("role", item.get("type")) in _HUMAN else None
+    if isinstance(item, tuple):  # a role and a content
+        return item[1] if len(item) == 2 and item[0] in _HUMAN else None  # noqa: PLR2004
+    return item.content if isinstance(item, HumanMessage) else item if isinstance(item, str) else None
 
 
 def answer_of(
@@ -311,26 +325,40 @@ def answer_of(
     """
     if isinstance(output, str):
         return output
-    if isinstance(output, BaseModel) and not isinstance(output, BaseMessage) and not hasattr(output, "messages"):
-        return _json_text(output)
     fields, earlier = _fields_of(output) or {}, _fields_of(inputs) or {}
-    if fields.get("structured_response") is not None:
-        return _json_text(fields["structured_response"])
-    main = as_messages(fields.get("messages") if fields else output)
-    lists = [main, *message_lists({name: value for name, value in fields.items() if name != "messages"})]
-    newest = _new_messages(lists, [as_messages(value) for value in earlier.values()], ids_before)
+    structured = _structured_answer(output, fields)
+    if structured is not None:
+        return _json_text(structured)
+    others = dict(fields)
+    main = as_messages(others.pop("messages", None) if fields else output)
+    lists = [main, *message_lists(others)]
+    newest = _new_messages(lists, list(map(as_messages, earlier.values())), ids_before)
     if main and main[-1:] == newest[:1]:
         return message_answer(main[-1])
-    texts = {name: text for name, text in fields.items() if isinstance(text, str) and text != earlier.get(name)}
-    usual = [texts[name] for name in _OUTPUT_KEYS if name in texts]
-    answers = [*texts.values(), *map(message_answer, newest)]
-    if usual:
-        return usual[0]
+    answer = _answer_among(_new_texts(fields, earlier), list(map(message_answer, newest)), last_text)
+    is_data = fields and not is_graph and not any(lists)
+    return _json_text(fields) if answer is None and is_data else answer
+
+
+def _structured_answer(output: object, fields: Mapping[str, Any]) -> object:
+    """Return the structured answer of a run: an output that is a model, or a field of a state."""
+    is_model = isinstance(output, BaseModel) and not isinstance(output, BaseMessage)
+    return output if is_model and not hasattr(output, "messages") else fields.get("structured_response")
+
+
+def _answer_among(texts: Mapping[str, str], said: Sequence[str | None], last_text: str | None) -> str | None:
+    """Return the answer among the new texts of a state and those of its new messages; `None` if there is none."""
+    usual = _named(texts, _OUTPUT_KEYS)
+    if usual is not None:
+        return usual
+    answers = [*texts.values(), *said]
     if last_text and last_text in answers:
         return last_text
-    if newest or len(texts) == 1:
-        return answers[0 if len(texts) == 1 else -1]
-    return None if is_graph or not fields or any(lists) else _json_text(fields)
+    return answers[0] if len(texts) == 1 else said[-1] if said else None
+
+
+def _new_texts(fields: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, str]:
+    return {name: text for name, text in fields.items() if isinstance(text, str) and text != earlier.get(name)}
 
 
 def _new_messages(
@@ -371,3 +399,70 @@ def _json_text(value: object) -> str | None:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError):
         return None
+
+
+# The state with which a graph goes on, in LangGraph's memory
+
+
+def loaded_messages() -> list[list[BaseMessage]]:
+    """Return the lists of messages in the state of the graph whose node begins; none if they cannot be read."""
+    try:
+        loop = _loop()
+        values = {name: channel.get() for name, channel in loop.channels.items() if channel.is_available()}
+        for task in list(loop.tasks.values()):
+            for name, value in list(task.writes):
+                if isinstance(values.get(name), list):
+                    # What an agent was asked that one of the tasks ran is not a question of the user.
+                    values[name] = values[name] + [item for item in as_messages(value) if not is_question(item)]
+        writes = loop.checkpoint_pending_writes
+        returned = [message for _, name, value in writes if name == _RETURN for message in as_messages(value)]
+        return list(filter(None, (*message_lists(values), returned)))
+    except Exception:  # noqa: BLE001 - private parts of LangGraph; without the state, the run has a warning
+        return []
+
+
+def reference_to_loop() -> Callable[[], Any]:
+    """Return a weak reference to the loop of the graph whose node begins; its end may not show it."""
+    try:
+        return weakref.ref(_loop())
+    except Exception:  # noqa: BLE001 - as above
+        return lambda: None
+
+
+def is_at_breakpoint(loop_of_nodes: Callable[[], Any] | None) -> bool:
+    """Return whether the graph that ends stops before or after a node, as its options say, and has more to do."""
+    try:
+        loops = (frame.f_locals["loop"] for frame in _frames() if "loop" in frame.f_locals)
+        # Asynchronous code ends in a task of its own, whose frames do not show it.
+        loop: Any = next(loops, None) or (loop_of_nodes() if loop_of_nodes else None)
+        if getattr(loop, "status", None) == "interrupt_after":
+            return not {_TASKS, *loop.trigger_to_nodes}.isdisjoint(loop.updated_channels or ())
+        return getattr(loop, "status", None) == "interrupt_before"
+    except Exception:  # noqa: BLE001 - as above; the messages then show whether a call waits
+        return False
+
+
+def _loop() -> Any:
+    """Return the loop of the graph whose node begins; `None` if it is not known."""
+    return next(filter(None, map(_loop_in, _frames())), None)
+
+
+def _loop_in(frame: FrameType) -> Any:
+    """Return the loop that the configuration in a frame belongs to; `None` if there is none.
+
+    The callback of a node comes before LangChain's context variable has the configuration of the node.
+    """
+    config = frame.f_locals.get("config")
+    options = config.get("configurable") if isinstance(config, Mapping) else None
+    if not isinstance(options, Mapping) or _CALL not in options:
+        return None
+    # A partial of `_call` (langgraph/pregel/_runner.py), with the loop's own `accept_push`.
+    return options[_CALL].keywords["schedule_task"].__self__
+
+
+def _frames() -> Iterator[FrameType]:
+    """Yield the frames of the callers, the nearest first."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        yield frame
+        frame = frame.f_back

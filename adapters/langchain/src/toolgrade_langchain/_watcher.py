@@ -7,7 +7,9 @@ async agents on Python 3.10.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
 
@@ -21,7 +23,6 @@ from toolgrade.capture.doubles import answer_to
 from toolgrade.cases import RunStatus
 from toolgrade_langchain import _errors, _messages, _results, _states
 from toolgrade_langchain._handovers import DESTINATION, HandOver, snake_case, targets_of
-from toolgrade_langchain._loaded_state import is_at_breakpoint, loaded_messages, reference_to_loop
 from toolgrade_langchain._message_log import (
     LoggedMessage,
     MessageCall,
@@ -60,35 +61,36 @@ class CallbackWatcher:
     def chain_started(self, node: Node, inputs: object, tags: Sequence[str] | None) -> None:
         """Note that a runnable began."""
         node.inputs = inputs
-        log = node.recording.log
         if node.parent is None and not node.recording.continues:
             self._begin_with(node, _states.input_messages(inputs))
         if any(tag.startswith(_STEP_TAG) for tag in tags or ()):
-            self.tree.split(node)
-            messages = _states.input_messages(inputs)
-            node.calls = _states.calls_to_run(inputs)
-            is_first = node.parent is not None and not node.parent.has_steps
-            loaded = loaded_messages() if node.recording.continues and is_first else []
-            if node.recording.candidates is not None:
-                self.tree.decide(node, [message for messages in loaded for message in messages] or messages, loaded)
-            log = node.recording.log
-            node.is_step = node.recording.has_graph = True
-            node.recording.steps.add(node.name)
-            if node.scope is None:
-                log.add_state(messages, node.place)
-                node.recording.step = node.step if node.graph is None else node.recording.step
-            node.state_messages = _states.newest_model_messages(inputs)
-            self._take_handover(node)
-            self._graph_began(node, inputs, loaded)
-            self._assume_requests(node)
+            self._step_started(node, inputs)
+
+    def _step_started(self, node: Node, inputs: object) -> None:
+        """Note that a node of a graph began."""
+        self.tree.split(node)
+        messages = _states.input_messages(inputs)
+        node.calls = _states.calls_to_run(inputs)
+        is_first = node.parent is not None and not node.parent.has_steps
+        loaded = _states.loaded_messages() if node.recording.continues and is_first else []
+        if node.recording.candidates is not None:
+            self.tree.decide(node, [message for messages in loaded for message in messages] or messages, loaded)
+        node.is_step = node.recording.has_graph = True
+        node.recording.steps.add(node.name)
+        if node.scope is None:
+            node.recording.log.add_state(messages, node.place)
+            node.recording.step = node.step if node.graph is None else node.recording.step
+        node.state_messages = _states.newest_model_messages(inputs)
+        self._take_handover(node)
+        self._graph_began(node, inputs, loaded)
+        self._assume_requests(node)
 
     def _begin_with(self, node: Node, messages: list[BaseMessage]) -> None:
         """Note the messages that a run begins with; it may end with requests that the run is to carry out."""
         last, ids = _states.open_requests(messages) or (None, set())
         if last is not None and ids and node.name != _UPDATE and not node.recording.log.has(last):
             requests = [request for request in _messages.requests_of(last) if request.id in ids]
-            entry = self._add_entry(node, last, requests)
-            node.recording.builder.model_asked(requests, scope=entry.branch, agent=last.name)
+            self._add_entry(node, last, requests, last.name)
         node.recording.log.add_history(messages)
 
     def _take_handover(self, node: Node) -> None:
@@ -104,7 +106,7 @@ class CallbackWatcher:
             return
         graph.has_steps = True
         if graph.parent is None:
-            node.recording.loop = reference_to_loop()
+            node.recording.loop = _states.reference_to_loop()
         self._add_history(node, graph.inputs)
         self._add_loaded(node, loaded)
         agents = [run for run in graph.around() if run.is_step]
@@ -171,38 +173,45 @@ class CallbackWatcher:
 
     def _loaded_entry(self, node: Node, message: AIMessage, earlier: int) -> LoggedMessage:
         """Return the entry of a message in a loaded state, a new one for calls that no message requested."""
-        builder = node.recording.builder
         entry = node.recording.log.stored_as(message, node.place, earlier)
         requests = _messages.requests_of(message)
         if entry is not None:
             requests = [request for request in requests if request.id not in {one.id for one in entry.requests}]
             if not requests:
                 return entry
-        _messages.add_answers(builder, message, node.branch)
-        builder.model_asked(requests, scope=node.branch, agent=_agent_of(node, {}) or message.name or None)
-        return self._add_entry(node, message, requests)
+        return self._add_returned(node, message, requests)
+
+    def _add_returned(self, node: Node, message: AIMessage, requests: list[Request]) -> LoggedMessage:
+        """Add a new model message that no callback reported, and the results in it."""
+        _messages.add_answers(node.recording.builder, message, node.branch)
+        return self._add_entry(node, message, requests, _agent_of(node, {}) or message.name)
 
     def _assume_requests(self, node: Node) -> None:
         """In a run whose beginning was not recorded, take the calls that a node executes for requests of a model."""
-        recording = node.recording
-        if recording.assumed_ids is None or node.scope is not None:
+        log, assumed = node.recording.log, node.recording.assumed_ids
+        if assumed is None or node.scope is not None:
             return
-        calls = [call for call in node.calls or () if call.get("id")]
-        ids = {call["id"] for call in calls} - recording.log.ids_in(node.branch)
-        for message in node.state_messages:  # a graph around may have noted it, in its own branch or as older
-            is_older = node.graph is not None and recording.log.has(message)
-            if is_older or recording.log.entry_of(message, node.place) is not None:
-                ids -= _states.call_ids(message)
-        if not ids:
+        calls = self._unrequested(node)
+        if not calls:
             return
-        recording.assumed_ids |= ids
-        function = ToolCallType.FUNCTION
-        requests = [Request(call["name"], call["args"], call["id"], function) for call in calls if call["id"] in ids]
-        entry = self._add_entry(node, None, requests)
+        ids = {call["id"] for call in calls}
+        assumed |= ids
+        requests = [Request(call["name"], call["args"], call["id"], ToolCallType.FUNCTION) for call in calls]
+        entry = self._add_entry(node, None, requests, _agent_of(node, {}))
         for message in node.state_messages:
             if ids <= _states.call_ids(message):
-                recording.log.connect(message, entry)
-        recording.builder.model_asked(requests, agent=_agent_of(node, {}), scope=entry.branch)
+                log.connect(message, entry)
+
+    @staticmethod
+    def _unrequested(node: Node) -> list[Mapping[str, Any]]:
+        """Return the calls that a node executes and that no noted message requested."""
+        log = node.recording.log
+        noted = log.ids_in(node.branch)
+        for message in node.state_messages:  # a graph around may have noted it, in its own branch or as older
+            is_older = node.graph is not None and log.has(message)
+            if is_older or log.entry_of(message, node.place) is not None:
+                noted |= _states.call_ids(message)
+        return [call for call in node.calls or () if call.get("id") and call["id"] not in noted]
 
     def chain_ended(self, outputs: object, run_id: UUID, streamed: object = None) -> None:
         """Note what a runnable returned; one whose input is a stream has that only now."""
@@ -219,8 +228,11 @@ class CallbackWatcher:
             self.tree.resume_ended(node.recording, messages)
             self._add_loaded(node, [messages] if messages else [])
         last = self._add_updates(node, outputs, inputs)
-        if node.parent is not None:
-            return
+        if node.parent is None:
+            self._root_ended(node, outputs, inputs, last)
+
+    def _root_ended(self, node: Node, outputs: object, inputs: object, last: BaseMessage | None) -> None:
+        """Note that a root ended, and the last message that it returned."""
         if isinstance(last, AIMessage) and last.content == _errors.OUT_OF_STEPS:
             node.limit = _errors.OUT_OF_STEPS
         if node.limit is not None:
@@ -243,7 +255,7 @@ class CallbackWatcher:
     @staticmethod
     def _note_wait(recording: CallbackRecording) -> None:
         """Note whether a graph that ends waits at a breakpoint, and which hand-overs it waits to carry out."""
-        recording.interrupted |= recording.thread is not None and is_at_breakpoint(recording.loop)
+        recording.interrupted |= recording.thread is not None and _states.is_at_breakpoint(recording.loop)
         for request in recording.handovers.left if recording.interrupted else ():
             for target in request.targets:
                 recording.builder.handed_off(to=target, key=request.key)
@@ -272,21 +284,25 @@ class CallbackWatcher:
         if self._failed_request is not None and self._failed_request[0] is error:
             self.tree.drop(self._failed_request[1])
             self._failed_request = None
-        if node.is_step and node.namespace is not None:
+        if node.is_step:
             node.recording.unfinished.add(node.namespace)
-        if _errors.is_interrupt(error) and node.scope is None:
-            node.recording.interrupted = True
-        if _errors.parent_command(error) is not None and self._handover_left(node, error):
+        node.recording.interrupted |= _errors.is_interrupt(error) and node.scope is None
+        if self._handover_left(node, error):
             return
         self._leave_out_answer(node, error)
-        status = _errors.status_of(error)
-        if self._is_step_timeout(node, error):
-            status = RunStatus.STOPPED
-        if node.parent is None and not node.recording.open and _errors.is_a(error, "GeneratorExit"):
-            self._note_wait(node.recording)  # a stream may be left when it says that the graph waits
-            status = RunStatus.INTERRUPTED if node.recording.interrupted else status
+        status = self._status_of(node, error)
         text = None if status is RunStatus.INTERRUPTED else _errors.error_text(error)
         self.tree.finish(node, status=status, error=text)
+
+    def _status_of(self, node: Node, error: BaseException) -> RunStatus:
+        """Return the status of a run that ends with an exception."""
+        if self._is_step_timeout(node, error):
+            return RunStatus.STOPPED
+        if node.parent is None and not node.recording.open and _errors.is_a(error, "GeneratorExit"):
+            self._note_wait(node.recording)  # a stream may be left when it says that the graph waits
+            if node.recording.interrupted:
+                return RunStatus.INTERRUPTED
+        return _errors.status_of(error)
 
     def _leave_out_answer(self, node: Node, error: BaseException) -> None:
         """Leave out the calls of a message whose structured answer was refused."""
@@ -299,6 +315,8 @@ class CallbackWatcher:
     def _handover_left(self, node: Node, error: BaseException) -> bool:
         """Note that a hand-over leaves a node or a graph, and return whether the run ends well with it."""
         handovers = node.recording.handovers
+        if _errors.parent_command(error) is None:
+            return False
         if node.is_step:
             handovers.leave_node(node.run_id, error)
         requests = handovers.leave_graph(error) if node.has_steps else []
@@ -362,11 +380,14 @@ class CallbackWatcher:
     def _mark_structured(node: Node, calls: Iterable[MessageCall]) -> None:
         node.recording.builder.structured_answer([call.request for call in calls if call.request.id is not None])
 
-    def _add_entry(self, node: Node, message: AIMessage | None, requests: list[Request]) -> LoggedMessage:
-        """Add a new model message to the log, and to the runs around it."""
+    def _add_entry(
+        self, node: Node, message: AIMessage | None, requests: list[Request], agent: str | None
+    ) -> LoggedMessage:
+        """Add a new model message to the log, to the runs around it, and its requests to the run."""
         entry = node.recording.log.add(message, requests, node.place)
         for run in node.around():
             run.messages.append(entry)
+        node.recording.builder.model_asked(requests, scope=entry.branch, agent=agent or None)
         return entry
 
     def _add_messages(self, node: Node, messages: list[BaseMessage], *, is_new: bool) -> None:
@@ -390,9 +411,9 @@ class CallbackWatcher:
         last = _states.newest_of(messages)
         repetitions = Repetitions()
         for message in _states.last_turn(messages):
-            if isinstance(message, (ToolMessage, HumanMessage)):
+            if not isinstance(message, AIMessage):
                 self._add_new_result(node, message, newest, is_new=are_new)
-            elif isinstance(message, AIMessage):
+            else:
                 newest = None
                 # A node that returns a message in the form of a provider last of all has just received it.
                 is_new = all((node.is_leaf, message is messages[-1], not message.id, message.tool_calls, not removed))
@@ -454,37 +475,43 @@ class CallbackWatcher:
         removed: Sequence[BaseMessage],
     ) -> LoggedMessage | None:
         """Return the entry of a model message in an output that is not noted, a new one if it copies none."""
-        recording, builder, scope = node.recording, node.recording.builder, node.scope
-        log = recording.log
+        recording, log = node.recording, node.recording.log
         entry = log.original_of(
             message, place, earlier=earlier, is_newest=is_newest, removed=removed, inside=node.messages
         )
         requests = _messages.requests_of(message)
-        ids = {request.id for request in requests}
-        if entry is not None and ids and not ids & entry.ids():  # it has other ids
-            for call, request in zip(entry.calls, requests, strict=False):
+        if entry is None and message.response_metadata.get(_messages.HANDOFF_BACK):
+            log.connect(message, None)
+            return None
+        if entry is not None:
+            ids = {request.id for request in requests}
+            if not ids or ids & entry.ids():
+                log.connect(message, entry)
+                return entry
+            for call, request in zip(entry.calls, requests, strict=False):  # it has other ids
                 request.replaces, call.is_answered = call.request.id, True
-        elif entry is not None or message.response_metadata.get(_messages.HANDOFF_BACK):
-            log.connect(message, entry)
-            return entry
         is_received = is_newest and node.is_step and not message.id
         if not is_received and recording.has_assumed(message):
             return None
-        # On Python 3.10, the context is lost in async code: the model of an async agent has no callbacks or,
-        # inside `record()`, is a root. Its message shows that this root is part of the present run.
+        self._add_use(node, message, is_copy=entry is not None)
+        entry = self._add_returned(node, message, requests)
+        node.messages.append(entry)
+        return entry
+
+    def _add_use(self, node: Node, message: AIMessage, *, is_copy: bool) -> None:
+        """Note the model of a message that a node returned, and what it was told and cost.
+
+        On Python 3.10, the context is lost in async code: the model of an async agent has no callbacks or, inside
+        `record()`, is a root. Its message shows that this root is part of the present run.
+        """
+        builder, model = node.recording.builder, _messages.model_of(message)
         received = self.tree.take_model_request(message.id)
         if received is not None:
-            builder.offered(received.tools, scope=scope)
-            builder.instructed(received.run().instructions, scope=scope)
-        model = _messages.model_of(message) or (None if received is None else received.model)
-        is_counted = entry is not None or recording.guards.pop(message.id, None) is not None
+            builder.offered(received.tools, scope=node.scope)
+            builder.instructed(received.run().instructions, scope=node.scope)
+            model = model or received.model
+        is_counted = is_copy or node.recording.guards.pop(message.id, None) is not None
         builder.model_used(model, None if is_counted else _messages.usage_of(message))
-        agent = _agent_of(node, {}) or message.name or None
-        entry = self._add_entry(node, message, requests)
-        node.messages.append(entry)
-        _messages.add_answers(builder, message, entry.branch)
-        builder.model_asked(requests, scope=entry.branch, agent=agent)
-        return entry
 
     def _add_result(
         self,
@@ -523,12 +550,11 @@ class CallbackWatcher:
         """Return the call that a result answers: the newest near it with this id, an open one first."""
         executed = [call for call in node.executed if call.request.id == call_id and not call.is_answered]
         if executed:
-            return next((call for call in executed if call.request.name == name), executed[0])
+            return min(executed, key=lambda call: call.request.name != name)
         for messages in self._nearest_messages(node):
-            calls = [entry.answered_by(call_id) for entry in reversed(messages)]
-            matching = [call for call in calls if call is not None]
+            matching = list(filter(None, (entry.answered_by(call_id) for entry in reversed(messages))))
             if matching:
-                return next((call for call in matching if not call.is_answered), matching[0])
+                return min(matching, key=attrgetter("is_answered"))
         return None
 
     def _nearest_messages(self, node: Node) -> Iterator[Sequence[LoggedMessage]]:
@@ -610,7 +636,7 @@ class CallbackWatcher:
         if node is None:
             return
         recording, builder = node.recording, node.recording.builder
-        generation = response.generations[0][0] if response.generations and response.generations[0] else None
+        generation = next(itertools.chain(*response.generations), None)
         message = getattr(generation, "message", None)
         if not isinstance(message, AIMessage):
             builder.model_used(node.model)
@@ -623,8 +649,7 @@ class CallbackWatcher:
             return
         requests = [] if node.is_structured else _messages.requests_of(message)
         _messages.add_answers(builder, message, node.branch)
-        entry = self._add_entry(node, message, requests)
-        builder.model_asked(requests, scope=entry.branch, agent=node.name)
+        self._add_entry(node, message, requests, node.name)
         if node.parent is None and not recording.is_group:
             self.tree.add_model_request(recording, message.id or "", node.tools, node.model)
             if requests:
@@ -661,11 +686,11 @@ class CallbackWatcher:
         name: str,
         arguments: dict[str, Any],
         call_id: str | None,
-        metadata: Mapping[str, Any] | None,
+        metadata: Mapping[str, Any],
     ) -> None:
         """Note that a tool began to run."""
         self.tree.resumes_nothing(node.recording)
-        node.missing_tool, metadata = missing_tool(name, arguments), metadata or {}
+        node.missing_tool = missing_tool(name, arguments)
         if node.missing_tool is not None:
             return
         node.call_id = call_id or node.requested_id(name, arguments)
@@ -695,9 +720,7 @@ class CallbackWatcher:
         for message, guard in list(node.recording.guards.values()):
             if any(call["name"] == name and call["id"] == node.call_id for call in message.tool_calls):
                 del node.recording.guards[message.id]
-                requests = _messages.requests_of(message)
-                entry = self._add_entry(guard, message, requests)
-                node.recording.builder.model_asked(requests, scope=entry.branch, agent=guard.name)
+                self._add_entry(guard, message, _messages.requests_of(message), guard.name)
 
     @staticmethod
     def _call_runs(node: Node, call: MessageCall) -> None:
@@ -715,11 +738,14 @@ class CallbackWatcher:
         """
         others: list[MessageCall] = []
         for messages in self._nearest_messages(node):
-            newest_first = (call for message in reversed(messages) for call in message.calls)
-            calls = [call for call in newest_first if call.may_be(node.call_id, name, arguments)]
             calls = [
-                call for call in calls if not call.is_answered
-            ] or calls  # an answered one has run, maybe elsewhere
+                call
+                for message in reversed(messages)
+                for call in message.calls
+                if call.may_be(node.call_id, name, arguments)
+            ]
+            # An answered one has run, maybe elsewhere.
+            calls = [call for call in calls if not call.is_answered] or calls
             if any(call.request.name == name and call.is_open for call in calls):
                 return calls
             others = others or calls
