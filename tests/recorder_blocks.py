@@ -102,6 +102,14 @@ class RecorderBlocks:
         with pytest.raises(NothingRecordedError, match="nothing was recorded"):
             _ = recorder.last_run
 
+    def test_runs_beyond_the_memory(self) -> None:
+        """Beyond the memory limit the oldest runs go; the newest stays, whatever its size."""
+        with self.block(limit_bytes=1) as recorder:
+            self.ask_all("1", "2", "3")
+
+        assert len(recorder.warnings) == 1
+        assert questions(recorder.runs) == ["3"]
+
     def test_sink(self) -> None:
         """A sink takes each run when it ends, and the recorder drops it."""
         sink = ListSink()

@@ -105,7 +105,7 @@ class ToolCallRecorder(RunRecorder[CallbackRecording], BaseCallbackHandler):
             ConfigurationError: A limit is not a whole number of at least 1.
         """
         super().__init__(sink=sink, limit=limit, limit_bytes=limit_bytes, conversation=conversation)
-        self._tree = CallbackTree(self._recordings, limit)
+        self._tree = CallbackTree(self._recordings, super()._drop, limit)
         self._watcher = CallbackWatcher(self._tree)
 
     def __copy__(self) -> ToolCallRecorder:

@@ -284,14 +284,18 @@ class Node:
 class CallbackTree:
     """The open callback runs and the recordings. Used under the recorder's lock, which also handles errors here."""
 
-    def __init__(self, recordings: dict[int, CallbackRecording], limit: int) -> None:
+    def __init__(
+        self, recordings: dict[int, CallbackRecording], remove: Callable[[CallbackRecording], bool], limit: int
+    ) -> None:
         """Begin without runs.
 
         Args:
-            recordings: The recorder's own mapping of recordings by identity, which the tree changes.
+            recordings: The recorder's own mapping of recordings by identity, to which the tree adds.
+            remove: Removes a recording from it, and returns whether it was there.
             limit: The most runs of middleware to keep.
         """
         self._recordings = recordings
+        self._remove = remove
         self._limit = limit
         self._nodes: dict[UUID, Node] = {}
         self._ended: OrderedDict[UUID, Node] = OrderedDict()
@@ -655,7 +659,7 @@ class CallbackTree:
 
     def drop(self, recording: CallbackRecording) -> bool:
         """Remove a recording, and return whether it was there; later callbacks of its runs are ignored."""
-        if self._recordings.pop(id(recording), None) is None:
+        if not self._remove(recording):
             return False
         if recording.request is not None and self._models.get(recording.request) is recording:
             del self._models[recording.request]
