@@ -299,7 +299,7 @@ def test_hooks_of_the_agent_are_called() -> None:
 
 def test_future_hooks_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every hook that the SDK has is passed on to the user's hooks."""
-    from toolgrade_openai_agents._hooks import HOOK_NAMES, RecordingHooks
+    from toolgrade_openai_agents._runner import HOOK_NAMES, RecordingHooks
 
     calls: list[str] = []
 

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 from toolgrade.capture import ForkSafeLock
 from toolgrade.capture.doubles import Answer, RunningTool
-from toolgrade_openai_agents._observed_run import current_run
+from toolgrade_openai_agents._runner import current_run
 
 
 def intercept(kind: Any, attribute: str, make: Callable[[Any, Any], Any]) -> Callable[[], None]:

@@ -17,8 +17,8 @@ from typing import Any, Final
 from toolgrade.capture import Branch
 from toolgrade.cases import RunStatus
 from toolgrade_openai_agents import _errors, _messages
-from toolgrade_openai_agents._observed_run import ObservedRun, RunObserver, current_run
 from toolgrade_openai_agents._run_tree import LocalRun, RunnerRecording, SameId, now
+from toolgrade_openai_agents._runner import ObservedRun, RunObserver, current_run
 from toolgrade_openai_agents._tools import field_of
 from toolgrade_openai_agents._watcher import RunWatcher
 
@@ -113,19 +113,31 @@ class TurnWatcher(RunWatcher):
         if self.builder.is_open:
             self.builder.ended(None, status=_errors.status_of(error), error=_errors.error_text(error), at=now())
 
-    def settle(self, *, is_over: bool = False) -> None:
-        """End the run if its reply ended or waits for a person; if the turn `is_over`, however far it came."""
-        if is_over and self.unheard:
+    @property
+    def goes_on(self) -> bool:
+        """Whether the reply has not ended, and waits for no person."""
+        return bool(self.responding or self.running or (self.expects_reply and not self.unapproved))
+
+    def settle(self) -> None:
+        """End the run if its reply ended or waits for a person."""
+        if self.builder.is_open and not self.goes_on:
+            self._end()
+
+    def end_turn(self) -> None:
+        """End the run, however far it came: its turn is over."""
+        if self.unheard:
             self.builder.warn(_NOT_TRANSCRIBED)
-        goes_on = self.responding or self.running or (self.expects_reply and not self.unapproved)
-        if not self.builder.is_open or (goes_on and not is_over):
+        if self.builder.is_open:
+            self._end()
+
+    def _end(self) -> None:
+        answer, waits = next(reversed(self.texts.values()), None), bool(self.unapproved)
+        if (answer or waits) and not self.goes_on and not self.blocked:
+            self.builder.ended(answer, may_wait=waits, at=now())
             return
-        answer = next(reversed(self.texts.values()), None)
-        waits = bool(self.unapproved)
-        error = self.blocked or (None if (answer or waits) and not goes_on else self.problem or _UNANSWERED)
-        status = RunStatus.OK if error is None else RunStatus.ERROR if error == self.problem else RunStatus.STOPPED
-        waits, answer = (waits, answer) if error is None else (False, None)
-        self.builder.ended(answer, status=status, error=error, may_wait=waits, at=now())
+        error = self.blocked or self.problem or _UNANSWERED
+        status = RunStatus.ERROR if error == self.problem else RunStatus.STOPPED
+        self.builder.ended(None, status=status, error=error, at=now())
 
     # One call
 
@@ -290,7 +302,7 @@ class SessionWatcher:
 
     def _deliver(self, turn: TurnWatcher) -> None:
         self.turns.remove(turn)
-        self.recorder.observe(turn, "the end of a turn", lambda: turn.settle(is_over=True))
+        self.recorder.observe(turn, "the end of a turn", turn.end_turn)
         self.recorder.deliver(turn)
 
     def close(self) -> None:

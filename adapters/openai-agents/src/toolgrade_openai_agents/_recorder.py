@@ -17,11 +17,19 @@ from toolgrade.cases import Run
 from toolgrade.errors import NothingRecordedError
 from toolgrade_openai_agents import _mcp, _messages, _states, _wrapping
 from toolgrade_openai_agents._errors import error_text
-from toolgrade_openai_agents._hooks import RecordingHooks
-from toolgrade_openai_agents._observed_run import Attachment, ObservedRun, beside_tools, current_run
 from toolgrade_openai_agents._realtime import SessionWatcher
 from toolgrade_openai_agents._run_tree import RunnerRecording
-from toolgrade_openai_agents._runner import attach, attached, detach, replacement
+from toolgrade_openai_agents._runner import (
+    Attachment,
+    ObservedRun,
+    RecordingHooks,
+    attach,
+    attached,
+    beside_tools,
+    current_run,
+    detach,
+    replacement,
+)
 from toolgrade_openai_agents._watcher import RunWatcher, paused_run
 
 if TYPE_CHECKING:
@@ -384,7 +392,7 @@ def _forget(results: dict[int, Any], key: int, reference: weakref.ref[Any]) -> N
 def _report_mcp_error(text: str | None) -> None:
     """Report how a call of an MCP server ended to the run of this context, which the wrapped server cannot know."""
     observed = current_run.get()
-    if isinstance(observed, ObservedRun) and isinstance(observed.recorder, Recorder):
+    if observed is not None:
         observed.recorder.observe(observed.watcher, "a result of an MCP server", observed.watcher.mcp_failed, text)
 
 

@@ -378,14 +378,15 @@ class RunWatcher:
         """Note the requests of a new message, which may use the ids of earlier ones again."""
         self._last_message = requests
         self._requests += requests
-        for call_id in {request.id for request in requests}:
-            self._by_id[call_id] = SameId([request for request in requests if request.id == call_id])
-        targets = _tools.handoff_targets(agent) if requests else {}
+        self._by_id |= {request.id: SameId() for request in requests}
+        targets = _tools.handoff_targets(agent)
         for request in requests:
+            same = self._same(request.id)
+            same.requests.append(request)
             if request.type is ToolCallType.HOSTED and is_replaying():
                 self.builder.warn(f"{request.name} is run by the provider of the model, and not replayed")
             if self._is_unknown(request, agent):
-                self._same(request.id).unknown.append(request)
+                same.unknown.append(request)
             # A handoff that is not enabled gives way to a tool of its name.
             is_tool = (
                 request.type is not ToolCallType.FUNCTION or request.server or self._is_offered(request.name, agent)
