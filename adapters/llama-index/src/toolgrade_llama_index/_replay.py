@@ -155,12 +155,10 @@ def _refusal(answer: Answer) -> str | None:
 def _given(tool: Any, answer: Answer, run: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Return a recorded answer as the tool returns it, or raise it."""
     error = answer.exception()
-    if isinstance(tool, Tracked):
-        if error is not None:
-            raise error
-        return answer.output
-    if error is not None and answer.left is None and not _is_returned(tool, answer, error):
+    if error is not None and not _is_returned(tool, answer, error):
         raise error
+    if isinstance(tool, Tracked):
+        return answer.output
     if isinstance(tool, FunctionTool):
         named = {name: value for name, value in kwargs.items() if name != tool.ctx_param_name}
         received = {"args": args, "kwargs": {**tool.partial_params, **named}}
@@ -181,6 +179,8 @@ def _given(tool: Any, answer: Answer, run: Any, args: tuple[Any, ...], kwargs: M
 
 def _is_returned(tool: Any, answer: Answer, error: Exception) -> bool:
     """Return whether a recorded failure was no exception: an output with its flag, or a result of an MCP server."""
+    if isinstance(tool, Tracked) or answer.left is not None:
+        return not isinstance(tool, Tracked)
     if answer.raised is not None or answer.model_output is ABSENT:
         return False
     is_mcp = call_type_of(tool) is ToolCallType.MCP
