@@ -17,6 +17,7 @@ from langchain_core.messages import (
     convert_to_messages,
     messages_to_dict,
 )
+from langchain_core.runnables import chain
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
@@ -328,6 +329,15 @@ def test_history_of_a_provider_with_an_equal_answer() -> None:
     graph.invoke({"messages": [*earlier, user("two")]}, {"callbacks": [recorder]})
 
     assert (recorder.run.input, recorder.run.actual_output) == ("two", "fine")
+
+
+def test_history_in_a_tuple() -> None:
+    """Two messages in a tuple are a history, and not a role with a text."""
+    recorder = ToolCallRecorder()
+
+    chain(lambda _: "fine").invoke({"messages": (HumanMessage("one"), HumanMessage("two"))}, {"callbacks": [recorder]})
+
+    assert (recorder.run.input, recorder.run.actual_output, recorder.run.warnings) == ("two", "fine", [])
 
 
 @pytest.mark.parametrize("is_raw", [True, False])

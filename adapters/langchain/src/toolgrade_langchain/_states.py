@@ -301,9 +301,11 @@ def _said_by_person(item: object) -> object:
     """Return the content of a message of a person; `None` of any other one."""
     if isinstance(item, Mapping):
         return item.get("content") if item.get("role", item.get("type")) in _HUMAN else None
-    if isinstance(item, tuple):  # a role and a content
-        return item[1] if len(item) == 2 and item[0] in _HUMAN else None  # noqa: PLR2004
-    return item.content if isinstance(item, HumanMessage) else item if isinstance(item, str) else None
+    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):  # noqa: PLR2004 - a role and a content
+        return item[1] if item[0] in _HUMAN else None
+    if isinstance(item, HumanMessage):
+        return item.content
+    return item if isinstance(item, str) else None
 
 
 def answer_of(
