@@ -197,11 +197,11 @@ class MessageLog:
         self,
         message: AIMessage,
         place: Surroundings,
-        *,
         earlier: int,
-        is_newest: bool,
         removed: Sequence[BaseMessage],
         inside: Sequence[LoggedMessage],
+        *,
+        is_newest: bool,
     ) -> LoggedMessage | None:
         """Return the entry that a message without one copies or replaces, `None` if the message is new.
 
@@ -209,9 +209,9 @@ class MessageLog:
             message: The message.
             place: Where it was returned.
             earlier: How many messages equal to it come before it in the same list.
-            is_newest: It is the last model message of the list.
             removed: Requests to remove messages that came with it.
             inside: What models said inside the node that returned it.
+            is_newest: It is the last model message of the list.
         """
         if _is_of_model(message):
             return None

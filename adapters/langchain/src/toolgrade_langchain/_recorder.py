@@ -36,12 +36,10 @@ def _guarded(method: _Callback) -> _Callback:
 
     @functools.wraps(method)
     def callback(self: ToolCallRecorder, *args: Any, **kwargs: Any) -> None:
-        finished = None
         try:
             with self._lock:
                 method(self, *args, **kwargs)
-                if self._tree.has_finished:
-                    finished = self._tree.take_finished()
+                finished = self._tree.take_finished()
             if finished:
                 self._deliver(finished)
         except Exception as error:  # noqa: BLE001 - a recorder never raises into the agent
@@ -158,16 +156,6 @@ class ToolCallRecorder(RunRecorder[CallbackRecording], BaseCallbackHandler):
         with self._lock:
             self._tree.inner = [recording for recording in self._tree.inner if recording.builder.is_open]
             return super().pop()
-
-    @contextmanager
-    def conversation(self, label: str) -> Generator[None, None, None]:
-        """Put the runs that begin inside into one conversation.
-
-        Tasks and batches started inside belong to it; threads do only if they run in a copy of this context. For other
-        threads, name the conversation in the agent's `config={"metadata": {"conversation_id": ...}}`.
-        """
-        with super().conversation(label):
-            yield
 
     def _goes_on(self, recording: CallbackRecording) -> bool:
         return bool(recording.open)

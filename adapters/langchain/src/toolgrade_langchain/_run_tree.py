@@ -627,11 +627,6 @@ class CallbackTree:
         earlier = self._threads.get(recording.thread or "", ())
         return recording.candidates is not None and any(other.has_graph for other in earlier)
 
-    @property
-    def has_finished(self) -> bool:
-        """Whether a recording ended since the last time."""
-        return bool(self._finished)
-
     def take_finished(self) -> list[CallbackRecording]:
         """Return the recordings that ended since the last time."""
         finished, self._finished = self._finished, []

@@ -424,7 +424,8 @@ class CallbackWatcher:
                 else:
                     is_newest = (message is last or are_new) and not node.has_steps
                     earlier = repetitions.before(message)
-                    newest = self._entry(node, message, place, earlier=earlier, is_newest=is_newest, removed=removed)
+                    original = log.original_of(message, place, earlier, removed, node.messages, is_newest=is_newest)
+                    newest = self._entry(node, message, original, is_newest=is_newest)
                 repetitions.add(message)
 
     def _add_new_result(
@@ -465,20 +466,10 @@ class CallbackWatcher:
                 node.recording.builder.model_ran_in(entry.branch, entry.requests, agent=_agent_of(node, {}))
 
     def _entry(
-        self,
-        node: Node,
-        message: AIMessage,
-        place: Surroundings,
-        *,
-        earlier: int,
-        is_newest: bool,
-        removed: Sequence[BaseMessage],
+        self, node: Node, message: AIMessage, entry: LoggedMessage | None, *, is_newest: bool
     ) -> LoggedMessage | None:
-        """Return the entry of a model message in an output that is not noted, a new one if it copies none."""
+        """Return the entry of a model message that is not noted, a new one unless it copies `entry`."""
         recording, log = node.recording, node.recording.log
-        entry = log.original_of(
-            message, place, earlier=earlier, is_newest=is_newest, removed=removed, inside=node.messages
-        )
         requests = _messages.requests_of(message)
         if entry is None and message.response_metadata.get(_messages.HANDOFF_BACK):
             log.connect(message, None)
