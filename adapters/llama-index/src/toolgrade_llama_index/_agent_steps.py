@@ -12,7 +12,7 @@ from llama_index.core.agent.workflow.workflow_events import AgentOutput, ToolCal
 from toolgrade.calls import ToolCallType
 from toolgrade.capture import Branch, RunBuilder
 from toolgrade_llama_index._hosted import with_hosted
-from toolgrade_llama_index._messages import requests_of
+from toolgrade_llama_index._messages import requests_of, selections_of
 from toolgrade_llama_index._results import ToolReturn, result_of
 
 Key: TypeAlias = str
@@ -62,7 +62,7 @@ class AgentSteps:
             can_hand_over: The agent has the handoff tool.
         """
         agent = output.current_agent_name or None
-        requests = with_hosted(requests_of(output), output, self.builder.warn)
+        requests = with_hosted(requests_of(selections_of(output), output.response), output, self.builder.warn)
         handoffs = [request for request in requests if can_hand_over and request.name == HANDOFF]
         for request in requests:
             if request.type is None and self._type_of is not None:

@@ -40,11 +40,6 @@ def field_of(holder: Any, name: str) -> Any:
 # Requests
 
 
-def requests_of(output: AgentOutput) -> list[Request]:
-    """Return the calls that a step of an agent requests."""
-    return _requests(selections_of(output), output.response)
-
-
 def selections_of(output: AgentOutput) -> list[ToolSelection]:
     """Return the calls that a step of an agent requests, as LlamaIndex's objects."""
     # To its last answer, an agent adds the results of all calls of the run, against the declared type.
@@ -52,12 +47,8 @@ def selections_of(output: AgentOutput) -> list[ToolSelection]:
     return [call for call in calls if isinstance(call, ToolSelection)]
 
 
-def response_requests(response: ChatResponse, selections: Iterable[ToolSelection]) -> list[Request]:
-    """Return the calls that the answer of a model requests, as the model's class has read them."""
-    return _requests(list(selections), response.message)
-
-
-def _requests(selections: list[ToolSelection], message: ChatMessage) -> list[Request]:
+def requests_of(selections: list[ToolSelection], message: ChatMessage) -> list[Request]:
+    """Return the calls that a message of a model requests, as LlamaIndex has read them."""
     texts = _broken_arguments(selections, message) if selections else []
     return [
         Request(call.tool_name, call.tool_kwargs if text is None else text, call.tool_id or None)

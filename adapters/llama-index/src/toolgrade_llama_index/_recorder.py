@@ -98,7 +98,7 @@ class ToolCallRecorder(RunRecorder[WorkflowRecording]):
         """
         super().__init__(sink=sink, limit=limit, limit_bytes=limit_bytes, conversation=conversation)
         self._listener = RecorderListener(
-            self._span_entered,
+            lambda *span: self._guard("span_enter", None, lambda: self._begin(*span)),
             self._span_exited,
             self._span_dropped,
             self._event_fired,
@@ -181,16 +181,6 @@ class ToolCallRecorder(RunRecorder[WorkflowRecording]):
             self._watcher.tree.forget(recording)
 
     # Spans and events
-
-    def _span_entered(
-        self,
-        span_id: str,
-        bound: inspect.BoundArguments,
-        instance: object,
-        parent_id: str | None,
-        tags: Mapping[str, Any] | None,
-    ) -> None:
-        self._guard("span_enter", None, lambda: self._begin(span_id, bound, instance, parent_id, tags))
 
     def _begin(
         self,

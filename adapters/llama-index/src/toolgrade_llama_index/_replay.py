@@ -31,7 +31,7 @@ from toolgrade.capture.doubles import Answer, RunningTool, ask_tape, is_replayin
 from toolgrade_llama_index._branches import equal_values
 from toolgrade_llama_index._errors import outcome_of
 from toolgrade_llama_index._results import blocks_of, lost_data, nodes_of, result_of
-from toolgrade_llama_index._tools import call_of, call_type_of, is_pseudo_tool
+from toolgrade_llama_index._tools import call_of, call_type_of, is_pseudo_tool, module_of
 from toolgrade_llama_index._track import Tracked
 
 _METHODS: Final = ("__call__", "call", "acall")
@@ -129,7 +129,8 @@ def _double(name: str, method: Any) -> Any:
 
 
 def _ask(tool: Any, run: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer | RunningTool | None:
-    if not is_replaying() or _is_of_the_framework(tool):
+    # LlamaIndex's own tools hand over to an agent, or carry a structured answer.
+    if not is_replaying() or is_pseudo_tool(tool) or module_of(tool).startswith(_HANDOFFS):
         return None
     span = active_span_id.get()
     noted = recorded_call.get()
@@ -138,12 +139,6 @@ def _ask(tool: Any, run: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
     else:
         name, arguments = call_of(tool, inspect.signature(run).bind(*args, **kwargs))
     return ask_tape(name, arguments, key=span, refuse=_refusal)
-
-
-def _is_of_the_framework(tool: Any) -> bool:
-    """Return whether a tool is LlamaIndex's own: it hands over to an agent, or carries a structured answer."""
-    module = str(getattr(tool.real_fn, "__module__", "")) if isinstance(tool, FunctionTool) else ""
-    return is_pseudo_tool(tool) or module.startswith(_HANDOFFS)
 
 
 def _refusal(answer: Answer) -> str | None:

@@ -74,14 +74,17 @@ def specs_of(tools: Iterable[object]) -> list[ToolSpec]:
 
 def is_pseudo_tool(tool: object) -> bool:
     """Return whether a tool only carries the structured answer of a model, as those of LlamaIndex's programs do."""
-    module = str(getattr(tool.real_fn, "__module__", "")) if isinstance(tool, FunctionTool) else ""
-    return module.startswith(_PROGRAMS)
+    return module_of(tool).startswith(_PROGRAMS)
 
 
 def call_type_of(tool: object) -> ToolCallType:
     """Return `MCP` for a tool of an MCP server, else `FUNCTION`: LlamaIndex reports no tools that providers run."""
-    is_mcp = isinstance(tool, FunctionTool) and str(getattr(tool.real_fn, "__module__", "")).startswith(_MCP_PACKAGE)
-    return ToolCallType.MCP if is_mcp else ToolCallType.FUNCTION
+    return ToolCallType.MCP if module_of(tool).startswith(_MCP_PACKAGE) else ToolCallType.FUNCTION
+
+
+def module_of(tool: object) -> str:
+    """Return the module that defines the function of a tool; empty for a tool without one."""
+    return str(getattr(tool.real_fn, "__module__", "")) if isinstance(tool, FunctionTool) else ""
 
 
 def call_of(tool: BaseTool | Tracked, bound: inspect.BoundArguments) -> tuple[str, dict[str, Any]]:

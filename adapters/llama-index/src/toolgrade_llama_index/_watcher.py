@@ -292,13 +292,9 @@ class SpanWatcher:
         recording = span.recording
         read = getattr(span.llm, "get_tool_calls_from_response", None)
         selections = [] if read is None else read(response, error_on_no_tool_call=False)
-        requests = [
-            request
-            for request in with_hosted(
-                _messages.response_requests(response, selections), response, recording.builder.warn
-            )
-            if not recording.is_pseudo_tool(request.name, span.scope)
-        ]
+        requests = _messages.requests_of(selections, response.message)
+        requests = with_hosted(requests, response, recording.builder.warn)
+        requests = [request for request in requests if not recording.is_pseudo_tool(request.name, span.scope)]
         for request in requests:
             request.type = request.type or recording.type_of(request.name)
         to_run = [request for request in requests if not request.ran]
