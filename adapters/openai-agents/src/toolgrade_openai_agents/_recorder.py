@@ -27,7 +27,6 @@ from toolgrade_openai_agents._runner import (
     attached,
     beside_tools,
     current_run,
-    detach,
     replacement,
 )
 from toolgrade_openai_agents._watcher import RunWatcher, paused_run
@@ -472,7 +471,7 @@ class record:  # noqa: N801 - used like a function
         here = [attachment for attachment in self._attachments if attachment.is_here]
         attachment = (here or self._attachments)[-1]
         self._attachments.remove(attachment)
-        detach(attachment)
+        attachment.close()
 
     async def __aenter__(self) -> Recorder:
         """Begin to record."""

@@ -114,15 +114,6 @@ class Attachment:
     outer: Attachment | None
     token: Token[Attachment | None] | None = None
 
-    @classmethod
-    def open(cls, recorder: RunObserver, *, is_process_wide: bool) -> Attachment:
-        """Make a recorder active in the current context, and in tasks that are started in it."""
-        attachment = cls(recorder, is_process_wide, _innermost())
-        attachment.token = _attachment.set(attachment)
-        with _lock:
-            _attachments.append(attachment)
-        return attachment
-
     def close(self) -> None:
         """Leave the block, in whichever context."""
         token, self.token = self.token, None
@@ -132,6 +123,7 @@ class Attachment:
         with suppress(ValueError):
             if token is not None:
                 _attachment.reset(token)
+        replacement.release()
 
     @property
     def is_here(self) -> bool:
@@ -175,22 +167,14 @@ def recorder_here() -> RunObserver | None:
     return process_wide[-1].recorder if process_wide else None
 
 
-def open_recorders() -> list[RunObserver]:
-    """Return the recorders that are active anywhere in the process."""
-    with _lock:
-        return list({id(attachment.recorder): attachment.recorder for attachment in _attachments}.values())
-
-
 def attach(recorder: RunObserver, *, is_process_wide: bool = False) -> Attachment:
-    """Record the runs that begin from now on, in this context or in the whole process, until `detach`."""
+    """Record the runs that begin from now on, in this context and its tasks or in the whole process, until `close`."""
     replacement.acquire()
-    return Attachment.open(recorder, is_process_wide=is_process_wide)
-
-
-def detach(attachment: Attachment) -> None:
-    """Undo one `attach`."""
-    attachment.close()
-    replacement.release()
+    attachment = Attachment(recorder, is_process_wide, _innermost())
+    attachment.token = _attachment.set(attachment)
+    with _lock:
+        _attachments.append(attachment)
+    return attachment
 
 
 @contextmanager
@@ -200,7 +184,7 @@ def attached(recorder: RunObserver) -> Iterator[None]:
     try:
         yield
     finally:
-        detach(attachment)
+        attachment.close()
 
 
 HOOK_NAMES: Final = tuple(name for name in dir(RunHooksBase) if name.startswith("on_"))
@@ -289,7 +273,9 @@ def _recorder_of(agent: Any) -> RunObserver | None:
     """Return the recorder of an agent that begins here; without one, those that are active elsewhere are told."""
     recorder = recorder_here()
     if recorder is None:
-        for other in open_recorders():
+        with _lock:
+            others = {id(attachment.recorder): attachment.recorder for attachment in _attachments}
+        for other in others.values():
             other.missed(agent)
     return recorder
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 from agents import RunConfig
-from agents.tracing import get_current_span, get_current_trace
+from agents.tracing import get_current_trace
 
 from toolgrade.formats import read_responses_answer, read_responses_call
 from toolgrade_openai_agents._messages import raw_item
@@ -47,11 +46,6 @@ def session_id(session: Any) -> str | None:
             if isinstance(name, str) and name:
                 return name
     return None
-
-
-def current_span() -> Any:
-    """Return the span that the caller runs in; there is one even if tracing is off."""
-    return get_current_span()
 
 
 def is_tool_span(span: Any) -> bool:
@@ -109,13 +103,6 @@ def _json_text(*values: object) -> str:
 
 
 # Results
-
-
-@dataclass
-class AnswerOnly:
-    """Stand-in for the result of a streamed run that the program has dropped."""
-
-    final_output: Any
 
 
 def task_of(result: Any) -> Any:

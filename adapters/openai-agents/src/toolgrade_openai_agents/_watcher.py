@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, Final
+
+from agents.tracing import get_current_span
 
 from toolgrade import ToolCallType
 from toolgrade.calls import ToolSpec
@@ -263,7 +266,7 @@ class RunWatcher:
         Args:
             context: The `context` of a run that begins here; agents that serve as tools pass on their tool's context.
         """
-        run = self._run_around(_states.current_span())
+        run = self._run_around(get_current_span())
         call_id = getattr(context, "tool_call_id", None)
         if run is None and isinstance(call_id, str) and call_id:
             run = self._same(call_id).run
@@ -349,7 +352,7 @@ class RunWatcher:
         if error is not None:
             self.failed(error)
         elif result is None and self._answered:
-            self.finished(_states.AnswerOnly(self._answer))
+            self.finished(SimpleNamespace(final_output=self._answer))
         elif self._answered or _states.has_answer(result):
             self.finished(result)
         else:
@@ -475,7 +478,7 @@ class RunWatcher:
         requests = self._same(call_id).requests if call_id else self._next_requests(name)
         if not call_id and requests:
             call_id = requests[0].id
-        run = LocalRun(next(self.recording.keys), call_id, tool, context, _states.current_span())
+        run = LocalRun(next(self.recording.keys), call_id, tool, context, get_current_span())
         # The SDK's own tools are requested under other names than their objects have.
         name = requests[0].name if len(requests) == 1 else name
         self.builder.tool_started(
@@ -507,7 +510,7 @@ class RunWatcher:
 
     def _find_run(self, context: Any, tool: Any) -> LocalRun | None:
         """Return the tool run that a hook reports on, by the best evidence that the release offers."""
-        span, call_id = _states.current_span(), getattr(context, "tool_call_id", None)
+        span, call_id = get_current_span(), getattr(context, "tool_call_id", None)
         return _first(
             self._running,
             lambda run: bool(call_id) and run.context is context,
