@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from toolgrade._internal.message_content import Fields, object_of, part_text, parts_of, text_of
-from toolgrade.capture import Request
 from toolgrade.cases import RunStatus
 from toolgrade.formats.messages.anthropic import read_assistant, read_user
 from toolgrade.formats.messages.envelopes import token_counts
@@ -97,15 +97,18 @@ class _Line:
         self.message = _queued_message(fields) or object_of(fields.get("message")) or fields
         self.path = path if self.message is fields else f"{path}.message"
         self.role = _role_of(fields)
-        is_shown = self.role and not (fields.get("isMeta") or fields.get("isCompactSummary"))
-        content = parts_of(self.message.get("content")) if is_shown else []
-        self.entries = [(f"{self.path}.content[{index}]", _typed(block)) for index, block in enumerate(content)]
-        blocks = [block for _, block in self.entries]
-        self.calls = {str(block.get("id")): block for block in blocks if str(block["type"]).endswith("tool_use")}
-        self.answered = [str(block["tool_use_id"]) for block in blocks if "tool_use_id" in block]
-        self.text = "".join(part_text(block) or "" for block in blocks)
         own_id = text_of(self.message.get("id") or fields.get("message_id"))
         self.response_id = own_id if self.role == "assistant" else None
+        self.entries: list[tuple[str, Fields]] = []
+        self.calls: dict[str, Fields] = {}
+        self.text = ""
+        is_shown = self.role and not (fields.get("isMeta") or fields.get("isCompactSummary"))
+        for index, part in enumerate(parts_of(self.message.get("content")) if is_shown else []):
+            block = _typed(part)
+            self.entries.append((f"{self.path}.content[{index}]", block))
+            self.text += part_text(block) or ""
+            if str(block["type"]).endswith("tool_use"):
+                self.calls[str(block.get("id"))] = block
 
 
 def _role_of(fields: Fields) -> str | None:
@@ -142,15 +145,15 @@ class _Log:
 
     def __init__(self, lines: list[_Line], notes: Notes) -> None:
         self._notes = notes
-        self._calls = {call_id: block for line in lines for call_id, block in line.calls.items()}
-        self._results = [line.fields for line in lines if line.role == "result"]
-        denials = [one for result in self._results for one in list_of(result.get("permission_denials"))]
+        self._calls = dict(chain.from_iterable(line.calls.items() for line in lines))
+        roles = [line.role for line in lines]
+        self._has_agent, self._results = "assistant" in roles, roles.count("result")
+        denials = chain.from_iterable(list_of(line.fields.get("permission_denials")) for line in lines)
         self._denied = {str(object_of(one).get("tool_use_id")) for one in denials}
         self._responses = self._by_agent(_without_abandoned(lines))
-        texts = [line.text for line in lines if line.role == "user" and not line.fields.get("parent_tool_use_id")]
-        self._has_texts = any(not _HARNESS.match(text) for text in texts if text and not text.startswith(_INTERRUPTION))
-        self._has_agent = any(line.role == "assistant" for line in lines)
-        self._turn_begins = len(self._results) > 1
+        of_user = [line.text for line in lines if line.role == "user" and not line.fields.get("parent_tool_use_id")]
+        self._has_texts = any(text and not (_HARNESS.match(text) or text.startswith(_INTERRUPTION)) for text in of_user)
+        self._turn_begins = self._results > 1
         self._command: tuple[str, UserInput] | None = None
 
     def _by_agent(self, lines: list[_Line]) -> dict[str | None, list[list[_Line]]]:
@@ -169,8 +172,8 @@ class _Log:
                 responses[key] = []
                 by_agent.setdefault(agent, []).append(responses[key])
             responses[key].append(line)
-        unknown = [agent for agent in by_agent if agent is not None and agent not in self._calls]
-        lost = [lines[0].path for agent in unknown for lines in by_agent[agent]]
+        known = {None, *self._calls}
+        lost = [one[0].path for agent, all_of_it in by_agent.items() if agent not in known for one in all_of_it]
         self._notes.warn_once(lost, "is of a sub-agent whose start is not in the log; its calls were left out")
         return by_agent
 
@@ -227,16 +230,17 @@ class _Log:
     def _read_model(self, lines: list[_Line], agent: str | None) -> _Messages:
         path, message = lines[0].path, lines[-1].message
         usage = {} if self._results else token_counts(message)  # results have those of all responses
-        for place, one in read_assistant([entry for line in lines for entry in line.entries], path, self._notes):
+        entries = chain.from_iterable(line.entries for line in lines)
+        for place, one in read_assistant(list(entries), path, self._notes):
             if not isinstance(one, ModelMessage):
                 yield place, one
                 continue
-            calls = [part for part in one.parts if isinstance(part, Request)]
-            for call in calls:
+            for call in one.calls:
                 call.caller = agent or call.caller
-            if calls or agent is None:
-                yield place, ModelMessage(calls if agent else one.parts, None, text_of(message.get("model")), usage)
-            for call in calls:
+            if one.calls or agent is None:
+                parts = one.calls if agent else one.parts
+                yield place, ModelMessage(parts, None, text_of(message.get("model")), usage)
+            for call in one.calls:
                 yield from self.read(call.id) if call.id else ()
 
     def _read_user(self, line: _Line, agent: str | None) -> _Messages:
@@ -258,17 +262,19 @@ class _Log:
 
     def _complete(self, answer: Answer, line: Fields) -> None:
         """Set what a failed answer says besides its text: that a call was refused, cut off, or of an unknown tool."""
+        if not answer.failed:
+            return
         text, call_id = str(answer.content), str(answer.call_id)
-        answer.unknown_tool = answer.failed and text.startswith(_UNKNOWN_TOOL)
+        answer.unknown_tool = text.startswith(_UNKNOWN_TOOL)
         # A server chooses its own texts, so they say nothing of what Claude Code did; it does not name its tool so.
         name = str(self._calls.get(call_id, {}).get("name"))
         if name.startswith("mcp__") and name not in text:
             text = ""
         kinds = (object_of(one).get("non_execution_kind") for one in list_of(line.get("tool_result_meta")))
         kind = line.get("toolDenialKind") or next(kinds, None)
-        if answer.failed and (kind in ("interrupted", "cancelled") or text.startswith(_CUT_OFF) or _STOPPED in text):
+        if kind in ("interrupted", "cancelled") or text.startswith(_CUT_OFF) or _STOPPED in text:
             answer.cancelled = True
-        elif answer.failed and (kind or call_id in self._denied or text.startswith(_REFUSALS)):
+        elif kind or call_id in self._denied or text.startswith(_REFUSALS):
             answer.approved = False
 
 
@@ -283,27 +289,32 @@ def _end_of(result: Fields) -> tuple[RunStatus, str | None]:
 def _without_abandoned(lines: list[_Line]) -> list[_Line]:
     """Return the lines without the branches that the user left by going back.
 
-    The chain from the last message to the first leaves out parallel calls and their results; `logicalParentUuid` leads
-    to what came before a summary.
+    The chain from the last message to the first leaves out parallel calls and their results.
     """
-    if not any("parentUuid" in line.fields for line in lines):
-        return lines
-    places = {line.uuid: place for place, line in enumerate(lines)}
-    place = max((place for place, line in enumerate(lines) if line.entries and not line.is_of_subagent), default=-1)
-    chain: set[int] = set()
-    while place >= 0 and place not in chain:
-        chain.add(place)
-        parent = lines[place].fields.get("parentUuid", "") or lines[place].fields.get("logicalParentUuid")
-        # A parent that is not in the file, and a line without one, follow the line before them.
-        place = -1 if parent is None else places.get(str(parent), place - 1)
-    responses = {lines[place].response_id for place in chain} - {None}
+    places = _chain_of(lines)
+    responses = {lines[place].response_id for place in places} - {None}
     calls = {call_id for line in lines if line.response_id in responses for call_id in line.calls}
     return [
         line
         for place, line in enumerate(lines)
-        if place in chain
+        if place in places
         or line.response_id in responses
-        or calls.intersection(line.answered)
+        or any(block.get("tool_use_id") in calls for _, block in line.entries)
         or line.is_of_subagent
         or not line.role
     ]
+
+
+def _chain_of(lines: list[_Line]) -> set[int]:
+    """Return the places of the last message, its parent, and so on; all places if no line has a parent."""
+    if not any("parentUuid" in line.fields for line in lines):
+        return set(range(len(lines)))
+    places = {line.uuid: place for place, line in enumerate(lines)}
+    place = max((place for place, line in enumerate(lines) if line.entries and not line.is_of_subagent), default=-1)
+    visited: set[int] = set()
+    while place >= 0 and place not in visited:
+        visited.add(place)
+        parent = lines[place].fields.get("parentUuid", "") or lines[place].fields.get("logicalParentUuid")
+        # A parent that is not in the file, and a line without one, follow the line before them.
+        place = -1 if parent is None else places.get(str(parent), place - 1)
+    return visited

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from toolgrade._internal.message_content import Fields, object_of, text_of
-from toolgrade.capture import Request
 from toolgrade.cases import RunStatus
 from toolgrade.formats.messages.envelopes import LOST_CALLS, has_calls, token_counts, with_lost_call
 from toolgrade.formats.messages.field_readers import Notes, list_of
@@ -40,53 +39,56 @@ _STOPS: Final = frozenset(
 
 def read_events(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
     """Yield the messages; problems go to `notes`."""
-    events = _without_rewound([(path, camel_keys(entry)) for path, entry in entries])
-    to_confirm = {call_id for _, event in events for call_id in _ids_asked_about(event)}
-    read = [(event, *one) for path, event in events for one in _read_event(event, path, notes)]
-    # A long-running tool may answer twice: that it has begun, and what came of it.
-    answers = {message.call_id: place for _, place, message in read if isinstance(message, Answer)}
+    to_confirm: set[str] = set()
+    read: list[tuple[Fields, str, NeutralMessage]] = []
+    answers: dict[str | None, str] = {}
+    """Where the last answer to each call is: a long-running tool may answer that it has begun, too."""
+    for path, event in _final_events(entries):
+        to_confirm |= _ids_asked_about(event)
+        for place, message in _read_event(event, path, notes):
+            read.append((event, place, message))
+            if isinstance(message, Answer):
+                answers[message.call_id] = place
     for event, place, message in read:
-        if isinstance(message, ModelMessage):
-            waiting = {*to_confirm, *map(str, list_of(event.get("longRunningToolIds")))} - answers.keys()
-            for part in message.parts:
-                if isinstance(part, Request):
-                    part.needs_approval = part.id in waiting
-        elif isinstance(message, Answer):
-            if message.call_id and answers[message.call_id] != place:
+        if isinstance(message, Answer) and message.call_id:
+            if answers[message.call_id] != place:
                 continue
-            refusal = error_of(message, message.content)
-            message.unknown_tool = message.failed and _UNKNOWN in refusal
-            message.approved = False if message.call_id in to_confirm and refusal == _REJECTED else None
+            if message.call_id in to_confirm and error_of(message, message.content) == _REJECTED:
+                message.approved = False
+        elif isinstance(message, ModelMessage):
+            waiting = {*to_confirm, *map(str, list_of(event.get("longRunningToolIds")))} - answers.keys()
+            for call in message.calls:
+                call.needs_approval = call.id in waiting
         yield place, message
 
 
 def _read_event(event: Fields, path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
     """Yield the messages of an event, without what the kit itself asks and answers, and how the response ended."""
-    if event.get("partial"):
-        return
     content = {"role": "user" if event.get("author") == "user" else "model", **camel_keys(event.get("content"))}
     code = text_of(event.get("errorCode")) or text_of(event.get("finishReason"))
     error = text_of(event.get("errorMessage")) or code
     if code in LOST_CALLS and not has_calls(content):
-        content = with_lost_call({"parts": [], **content}, code, error or code)
+        content = with_lost_call({"parts": [], **content}, code, str(error))
     for place, message in read_messages([(f"{path}.content", content)] if "parts" in content else [], notes):
-        if isinstance(message, ModelMessage):
-            parts = [one for one in message.parts if not isinstance(one, Request) or one.name not in PSEUDO_TOOLS]
-            for part in parts:
-                if isinstance(part, Request):
-                    part.handoff = part.name == TRANSFER
-            model, usage = text_of(event.get("modelVersion")), token_counts(event)
-            author = text_of(event.get("author"))
-            yield place, ModelMessage(parts, author, model, usage) if parts else ModelUse(model, usage)
-        elif not (isinstance(message, Answer) and _is_of_kit(message, event)):
-            yield place, message
+        own = _without_kit(message, event)
+        if own is not None:
+            yield place, own
     if code in _STOPS or event.get("errorCode"):
         yield path, ModelUse(None, end=(RunStatus.STOPPED if code in _STOPS else RunStatus.ERROR, error))
 
 
-def _is_of_kit(answer: Answer, event: Fields) -> bool:
-    """Return whether an answer is not that of a tool."""
-    return answer.name in PSEUDO_TOOLS or answer.call_id in _ids_asked_about(event)
+def _without_kit(message: NeutralMessage, event: Fields) -> NeutralMessage | None:
+    """Return a message of an event without the calls of the kit; `None` if it answers one of these."""
+    if isinstance(message, Answer):
+        message.unknown_tool = message.failed and _UNKNOWN in error_of(message, message.content)
+        return None if message.name in PSEUDO_TOOLS or message.call_id in _ids_asked_about(event) else message
+    if not isinstance(message, ModelMessage):
+        return message
+    parts = [part for part in message.parts if isinstance(part, str) or part.name not in PSEUDO_TOOLS]
+    own = ModelMessage(parts, text_of(event.get("author")), text_of(event.get("modelVersion")), token_counts(event))
+    for call in own.calls:
+        call.handoff = call.name == TRANSFER
+    return own if parts else ModelUse(own.model, token_counts(event))
 
 
 def _ids_asked_about(event: Fields) -> set[str]:
@@ -95,14 +97,15 @@ def _ids_asked_about(event: Fields) -> set[str]:
     return {*object_of(actions.get("requestedToolConfirmations")), *object_of(actions.get("requestedAuthConfigs"))}
 
 
-def _without_rewound(events: list[tuple[str, Fields]]) -> list[tuple[str, Fields]]:
-    """Return the events without those before which the session was set back."""
+def _final_events(entries: Iterable[Entry]) -> list[tuple[str, Fields]]:
+    """Return the events without pieces of streams, and without those before which the session was set back."""
     left: list[tuple[str, Fields]] = []
-    for path, event in events:
+    for path, entry in entries:
+        event = camel_keys(entry)
         invocation = camel_keys(event.get("actions")).get("rewindBeforeInvocationId")
-        if invocation is None:
-            left.append((path, event))
-        else:
+        if invocation is not None:
             first = next((n for n, (_, one) in enumerate(left) if one.get("invocationId") == invocation), len(left))
             del left[first:]
+        elif not event.get("partial"):
+            left.append((path, event))
     return left

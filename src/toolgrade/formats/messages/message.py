@@ -71,6 +71,11 @@ class ModelMessage:
     usage: Mapping[str, int] | None = None
     without_ids: bool = False
 
+    @property
+    def calls(self) -> list[Request]:
+        """The calls among its parts."""
+        return [part for part in self.parts if isinstance(part, Request)]
+
 
 @dataclass(slots=True)
 class Answer:
