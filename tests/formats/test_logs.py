@@ -157,7 +157,9 @@ def answers(text: str, **more: Any) -> Plain:
 def link(lines: list[Plain]) -> list[Plain]:
     """The lines as a chain, each after the one before it, unless they say otherwise."""
     ids = [None, *map(str, range(len(lines)))]
-    return [{"uuid": str(number), "parentUuid": ids[number], **line} for number, line in enumerate(lines)]
+    links = [{"uuid": str(number), "parentUuid": ids[number]} for number in range(len(lines))]
+    # Snapshots of files have neither.
+    return [line if "snapshot" in line["type"] else {**links[number], **line} for number, line in enumerate(lines)]
 
 
 REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected"
@@ -206,6 +208,10 @@ SCENES = {
     ),
     "a parent that is not in the file": Scene(
         [said("Go."), asks("t1"), gets("t1", parentUuid="lost"), answers("Done.")], [(None, "Bash", "ok", 0)]
+    ),
+    "a line without a parent before such a line": Scene(
+        [said("Go."), asks("t1"), gets("t1"), {"type": "file-history-snapshot"}, answers("Done.", parentUuid="lost")],
+        [(None, "Bash", "ok", 0)],
     ),
     "a refusal that older versions do not mark": Scene(
         [said("Go."), asks("t1"), gets("t1", REFUSED, failed=True), answers("Done.")], [(None, "Bash", "rejected", 0)]

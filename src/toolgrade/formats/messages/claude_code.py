@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
-from toolgrade._internal.message_content import Fields, object_of, part_text, parts_of, text_of
+from toolgrade._internal.message_content import Fields, first_of, object_of, part_text, parts_of, text_of
 from toolgrade.cases import RunStatus
 from toolgrade.formats.messages.anthropic import read_assistant, read_user
 from toolgrade.formats.messages.envelopes import token_counts
@@ -314,7 +314,7 @@ def _chain_of(lines: list[_Line]) -> set[int]:
     visited: set[int] = set()
     while place >= 0 and place not in visited:
         visited.add(place)
-        parent = lines[place].fields.get("parentUuid", "") or lines[place].fields.get("logicalParentUuid")
+        parent = first_of({"parentUuid": "", **lines[place].fields}, "parentUuid", "logicalParentUuid")
         # A parent that is not in the file, and a line without one, follow the line before them.
         place = -1 if parent is None else places.get(str(parent), place - 1)
     return visited
