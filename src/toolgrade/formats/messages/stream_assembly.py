@@ -38,24 +38,22 @@ def assemble_response(values: Sequence[object], path: str, notes: Notes) -> Json
 
     What cannot be assembled is a problem, an error of the provider and a missing end are warnings.
     """
-    if all(type(value) is dict and "role" in value for value in values):
+    if all("role" in object_of(value) for value in values):
         return None  # messages, as nearly always
-    events = [object_of(value) for value in values]
-    streams: list[FormatName] = [stream for event in events if (stream := stream_of(event))]
-    if not streams:
+    stream: FormatName | None = next(filter(None, map(stream_of, map(object_of, values))), None)
+    if stream is None:
         return None
-    stream = streams[0]
     own: list[tuple[str, Fields]] = []
     others: list[str] = []
-    for index, event in enumerate(events):
-        place, kind = f"{path}[{index}]", _type_of(event)
+    for index, value in enumerate(values):
+        place, event = f"{path}[{index}]", object_of(value)
         reason = _error_in(event)
         if reason:
             notes.warn(place, reason)
         # Azure's chunks with the results of its filter have another object.
-        if reason or stream_of(event) == stream or (stream == "openai-chat" and "choices" in event):
+        if reason or ("openai-chat" if "choices" in event else stream_of(event)) == stream:
             own.append((place, event))
-        elif not (kind in SILENT_EVENTS or values[index] == _END_OF_STREAM):
+        elif _type_of(event) not in SILENT_EVENTS and value != _END_OF_STREAM:
             others.append(place)
     if others:
         remedy = "log a list of messages, with the message of the response in place of the response or its events"
@@ -91,9 +89,7 @@ class _Call:
         """Return whether a piece with the index or the id of this call belongs to it."""
         if call_id and self.id and call_id != self.id:
             return False
-        if not name or (
-            call_id and call_id == self.id and text and text == self.text
-        ):  # some servers repeat a whole call
+        if not name or (call_id and self.id and text == self.text):  # some servers repeat a whole call
             return True
         if not self.text.strip():  # a name comes before the arguments; only an id tells its pieces from other calls
             return bool(self.id) or name == self.name
@@ -101,9 +97,8 @@ class _Call:
 
     def add(self, call_id: str | None, name: str, text: str) -> None:
         self.id = self.id or call_id
-        self.name = (
-            name if name.startswith(self.name) else self.name + name
-        )  # whole or growing in each piece, or a part
+        # Each piece has the whole name, or the name so far, or a part of it.
+        self.name = name if name.startswith(self.name) else self.name + name
         if not name and self.text == "{}" and text.strip():
             self.text = ""  # a placeholder, which some servers send with the name
         is_repeated = bool(call_id and name and self.text) and text.startswith(self.text)  # they send all so far
