@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from toolgrade._internal.json import json_text
+from toolgrade._internal.json import as_text
 from toolgrade._internal.options import require
 from toolgrade._internal.text import printable, shorten
 from toolgrade._internal.tool_names import matches, read_patterns
@@ -198,7 +198,7 @@ class ErrorTexts:
             return False
         if self.own is None:
             return any(map(is_error, _answers(call)))
-        return any(self.own.search(one if isinstance(one, str) else json_text(one)) for one in _answers(call))
+        return any(map(self.own.search, map(as_text, _answers(call))))
 
 
 _DEFAULT: Final = ErrorTexts()
@@ -251,5 +251,4 @@ def answer_quote(call: ToolCall) -> str:
     if isinstance(answer, list):
         answer = next(iter(_texts_of(answer)), answer)
     answer = redact_at_path(answer, None)
-    text = answer if isinstance(answer, str) else json_text(answer)
-    return shorten(printable(" ".join(text.split())), _LONGEST_QUOTE)
+    return shorten(printable(" ".join(as_text(answer).split())), _LONGEST_QUOTE)

@@ -468,6 +468,11 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
     return text if is_unicode(text) else json.dumps(replace_nonfinite(value), allow_nan=False, indent=indent)
 
 
+def as_text(value: Any) -> str:
+    """Return a text as it is, any other value as JSON text."""
+    return value if isinstance(value, str) else json_text(value)
+
+
 def is_unicode(text: str) -> bool:
     """Return whether UTF-8 can hold a text: it cannot hold lone surrogates."""
     if text.isascii():

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
-from toolgrade._internal.json import JsonObject, json_text, to_json_value
+from toolgrade._internal.json import JsonObject, as_text, to_json_value
 from toolgrade.calls import CallOrigin, ToolCallType
 from toolgrade.capture.doubles import Answer
 from toolgrade.errors import InvalidDataError
@@ -158,9 +158,7 @@ class ModelResult:
         """Return the error of a failed result as text."""
         if self.error is not None:
             return self.error
-        if self.content is ABSENT:
-            return "failed"
-        return self.content if isinstance(self.content, str) else json_text(self.content)
+        return "failed" if self.content is ABSENT else as_text(self.content)
 
 
 # Compared by identity: two equal requests are two calls.

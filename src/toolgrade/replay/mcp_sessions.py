@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final
 
-from toolgrade._internal.json import JsonObject, json_text
+from toolgrade._internal.json import JsonObject, as_text
 from toolgrade._internal.message_content import Fields, object_of, text_of
 from toolgrade.capture.doubles import Answer, RunningTool, ask_tape
 from toolgrade.matching.json_compare import ABSENT
@@ -88,8 +88,7 @@ async def _given(answer: Answer, result_type: Any) -> Any:  # noqa: ANN401 - a c
 
 def _note(double: RunningTool, result: Fields) -> None:
     if result.get("isError") is True:
-        error = _plain(result)
-        double.failed(error if isinstance(error, str) else json_text(error))
+        double.failed(as_text(_plain(result)))
     else:
         structure = result.get("structuredContent")
         double.returned(_plain(result), artifact=None if structure is None else {_STRUCTURE: structure})
@@ -102,7 +101,7 @@ def result_of(answer: Answer) -> JsonObject:
     value = None if value is ABSENT else value
     parts: list[Any] = value if isinstance(value, list) else [value]
     if not all(isinstance(part, dict) and text_of(part.get("type")) for part in parts):
-        parts = [{"type": "text", "text": value if isinstance(value, str) else json_text(value)}]
+        parts = [{"type": "text", "text": as_text(value)}]
     result: JsonObject = {"content": list(map(_part, parts)), "isError": failure is not None}
     structure = _structure(answer)
     return {**result, "structuredContent": structure} if failure is None and structure is not None else result

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from toolgrade._internal.json import json_text
+from toolgrade._internal.json import as_text
 from toolgrade.errors import ToolgradeError
 
 StepT = TypeVar("StepT")
@@ -46,7 +46,7 @@ class AskFor:
     @property
     def arguments_text(self) -> str:
         """The arguments as JSON text, or the raw text."""
-        return self.arguments if isinstance(self.arguments, str) else json_text(self.arguments)
+        return as_text(self.arguments)
 
 
 @dataclass(frozen=True, slots=True)

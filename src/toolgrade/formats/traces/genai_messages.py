@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from operator import ge
 from typing import Any
 
@@ -67,29 +68,32 @@ _TEXT = re.compile(r"(?:message\.)?contents?\.\d+")
 
 def read_messages(span: Span) -> None:
     """Set the messages that went into a model, an agent or a chain, and those that came out."""
-    for fields in (span.attributes, *(event.fields for event in span.events)):
-        value = fields.get(_SYSTEM)
-        for part in () if is_hidden(value) else parts_of(decoded(value)):
-            span.instructions += messages_in({"role": "system", "content": [part]}, span.place_of(_SYSTEM), "system")
+    _read_instructions(span)
     key = first_key(span.attributes, *_CONVERSATIONS)
-    conversation = [] if key is None else _messages_at(span, key, "user")
-    if span.kind != "model" and key is not None:  # a whole conversation counts as output
+    conversation = _messages_at(span, key, "user") if key else []
+    if key and span.kind != "model":  # a whole conversation counts as output
         span.reply = conversation
         return
     span.prompt, span.reply = _messages_of(span, "user"), _messages_of(span, "model")
     if span.kind == "model":
         # The reply in a conversation begins after the last message that is not the model's.
-        start = len(conversation)
-        while start and conversation[start - 1].speaker == "model":
-            start -= 1
-        span.prompt, span.reply = span.prompt or conversation[:start], span.reply or conversation[start:]
+        reply = list(takewhile(lambda message: message.speaker == "model", reversed(conversation)))[::-1]
+        span.prompt = span.prompt or conversation[: len(conversation) - len(reply)]
+        span.reply = span.reply or reply
         if not span.reply and _is_reply_missing(span.attributes):
             span.reply = None
-    for index, message in enumerate(span.reply or ()):
-        if span.reply and is_unread(message):
-            span.reply[index] = replace(message, text=None)
+    for index, message in enumerate(span.reply_messages):
+        if is_unread(message):
+            span.reply_messages[index] = replace(message, text=None)
             if span.kind in ("model", "agent"):  # others repeat what these said
                 span.doubt(message.path, "a printed Python object could not be read; calls in it may be missing")
+
+
+def _read_instructions(span: Span) -> None:
+    for fields in (span.attributes, *(event.fields for event in span.events)):
+        value = fields.get(_SYSTEM)
+        for part in () if is_hidden(value) else parts_of(decoded(value)):
+            span.instructions += messages_in({"role": "system", "content": [part]}, span.place_of(_SYSTEM), "system")
 
 
 def _is_reply_missing(attributes: Fields) -> bool:

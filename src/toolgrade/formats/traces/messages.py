@@ -438,10 +438,7 @@ def _langchain_message(fields: Fields, path: str) -> list[TraceMessage]:
     # A call without a name is a problem in a list of messages; a trace keeps it, as an unnamed call.
     requests += [Request("", ABSENT, source=problem.path) for problem in notes.problems]
     message = TraceMessage("model", path, text, tuple(requests))
-    closing = [
-        piece for piece in takewhile(lambda one: isinstance(one, str), reversed(pieces)) if isinstance(piece, str)
-    ]
-    closing.reverse()
+    closing = list(takewhile(lambda piece: isinstance(piece, str), reversed(pieces)))[::-1]
     return _with_closing_text(message, [TraceMessage("tool", path, answer=answer) for answer in answers], closing)
 
 
@@ -510,13 +507,13 @@ def _pieces_of(content: object, path: str) -> tuple[list[str], list[Request], li
 
 
 def _with_closing_text(
-    message: TraceMessage, answers: list[TraceMessage], closing_texts: Sequence[str]
+    message: TraceMessage, answers: list[TraceMessage], closing_texts: Sequence[object]
 ) -> list[TraceMessage]:
     """Return a message of the model, the answers in it, and its last texts as a message if they may be the answer.
 
     They are, if no call of the message is left to the agent: the provider ran it, or the message has its answer.
     """
-    text, answered = "".join(closing_texts), {answer.call_id for answer in answers_in(answers)}
+    text, answered = "".join(map(str, closing_texts)), {answer.call_id for answer in answers_in(answers)}
     is_done = all(call.type in RUN_BY_PROVIDER or call.id in answered for call in message.requests)
     if not (text and message.requests and is_done):
         return [message, *answers]

@@ -128,18 +128,19 @@ def _read_trace(tree: Tree, earlier: dict[tuple[str | None, str | None], list[Le
 
 def _waits(trace: _Trace) -> bool:
     """Return whether a trace ends with a wait for a person: of a tool, or of a graph after which no model began."""
-    runs = [call.runs[-1] for call in trace.ledger.calls if call.is_suspended]
-    if any(span.waits and span.scope is None for span in [*runs, *trace.ledger.runs_without_request]):
-        return True
     # A provider asks for approval in its reply, to which the next request has the answer.
     last = max(trace.ledger.batches, key=attrgetter("order"), default=None)
     if last is not None and last.span in trace.outer_models[-1:] and any(call.needs_approval for call in last.calls):
         return True
-    graphs = [span for span in trace.tree.spans if span.waits and span.kind != "tool" and span.scope is None]
-    begun = [span.order[0] for span in trace.outer_models]
-    if any(trace.tree.roots == [span] for span in graphs):
-        return True
-    return any(span.ended_at is None or span.ended_at >= max(begun, default=span.ended_at) for span in graphs)
+    tools = {call.runs[-1] for call in trace.ledger.calls if call.is_suspended} | {*trace.ledger.runs_without_request}
+    waiting = [span for span in trace.tree.spans if span.waits and span.scope is None]
+    return any(span in tools if span.kind == "tool" else _is_last(span, trace) for span in waiting)
+
+
+def _is_last(graph: Span, trace: _Trace) -> bool:
+    """Return whether no model began after a graph."""
+    end = graph.ended_at
+    return trace.tree.roots == [graph] or end is None or all(span.order[0] <= end for span in trace.outer_models)
 
 
 def _mark_waits(tree: Tree) -> None:

@@ -15,7 +15,7 @@ from toolgrade._internal.model import drop_none
 from toolgrade.formats.messages.field_readers import Notes
 from toolgrade.formats.traces.span_tree import Span
 from toolgrade.formats.traces.tracers.tracer import CALL_STATUS, HANDOFF, MCP_SERVER, NO_OUTPUT, Attributes
-from toolgrade.formats.traces.values import all_entries, entries_of, first_text, string_of, time_of, token_counts
+from toolgrade.formats.traces.values import all_entries, entries_of, string_of, time_of, token_counts
 
 _OPERATIONS = {
     "function": "execute_tool",
@@ -109,8 +109,7 @@ def _attributes_of(data: Fields) -> Attributes:
             "gen_ai.tool.call.arguments": data.get("input") or None,
             "gen_ai.tool.call.result": data.get("output"),
             CALL_STATUS: NO_OUTPUT if data.get("input") and data.get("output") is None else None,
-            "gen_ai.tool.type": None if server is None else "mcp",
-            MCP_SERVER: None if server is None else server.get("server"),
+            **({} if server is None else {"gen_ai.tool.type": "mcp", MCP_SERVER: server.get("server")}),
         }
     if data.get("type") == "agent":
         return {"gen_ai.agent.name": data.get("name")}
@@ -119,12 +118,13 @@ def _attributes_of(data: Fields) -> Attributes:
     if data.get("type") not in _MODELS:  # such as the transcription of speech
         return {}
     response = object_of(data.get("response"))
-    usage = token_counts(as_object(data.get("usage")) or object_of(response.get("usage")), _USAGE)
+    fields = {**response, **drop_none(data)}
+    usage = token_counts(object_of(fields.get("usage")), _USAGE)
     return {
         "gen_ai.input.messages": data.get("input"),
         "gen_ai.system_instructions": response.get("instructions"),
         "gen_ai.output.messages": first_of({**data, **response}, "output"),
-        "gen_ai.tool.definitions": first_of(data, "tools") or response.get("tools"),
-        "gen_ai.response.model": first_text(data.get("model"), response.get("model")),
+        "gen_ai.tool.definitions": fields.get("tools"),
+        "gen_ai.response.model": text_of(fields.get("model")),
         **{f"gen_ai.usage.{name}": count for name, count in usage.items()},
     }

@@ -10,7 +10,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
-from toolgrade._internal.json import json_text
+from toolgrade._internal.json import as_text
 from toolgrade._internal.message_content import Fields, as_object, first_of, object_of, text_of
 from toolgrade._internal.model import drop_none
 from toolgrade.formats.messages.field_readers import decoded
@@ -94,19 +94,21 @@ def _leave_out_answers(tree: Tree) -> None:
     requesting = {span.within for span in spans if requests_in(span.reply_messages)}
     models: dict[Span | None, Span] = {}
     for span in sorted(spans, key=attrgetter("order")):
+        writes_code = span.within not in requesting
         if span.kind == "model":
             models[span.within] = span
-        if span.kind == "tool" and span.tool_run.tool == _ANSWER_TOOL:
-            span.kind, model = "other", models.get(span.within)
-            result = span.tool_run.result
-            if model is not None and span.within not in requesting and result is not ABSENT:
-                text = result if isinstance(result, str) else json_text(result)
-                model.reply = [*model.reply_messages, TraceMessage("model", span.path, text)]
-        if span.within not in requesting:
-            span.prompt = [message for message in span.prompt if message.answer is None]
-        span.offered = [tool for tool in span.offered if _name_of(tool) != _ANSWER_TOOL]
-        span.prompt = list(map(_with_answer_as_text, span.prompt))
-        span.reply = None if span.reply is None else list(map(_with_answer_as_text, span.reply))
+        elif span.tool_run.tool == _ANSWER_TOOL:
+            span.kind, model, result = "other", models.get(span.within), span.tool_run.result
+            if model is not None and writes_code and result is not ABSENT:
+                model.reply = [*model.reply_messages, TraceMessage("model", span.path, as_text(result))]
+        _leave_out_tool(span, writes_code=writes_code)
+
+
+def _leave_out_tool(span: Span, *, writes_code: bool) -> None:
+    span.offered = [tool for tool in span.offered if _name_of(tool) != _ANSWER_TOOL]
+    prompt = [message for message in span.prompt if not (writes_code and message.answer)]
+    span.prompt = list(map(_with_answer_as_text, prompt))
+    span.reply = None if span.reply is None else list(map(_with_answer_as_text, span.reply))
 
 
 def _name_of(tool: object) -> object:
