@@ -651,15 +651,15 @@ class ConversationalTestCase(Model):
             InvalidDataError: The expectations of the turns cannot be joined; see `toolgrade.expect.turns`.
         """
         exchanges = self.exchanges
-        answered = [exchange for exchange in exchanges if exchange.answers]
-        calls = list(chain.from_iterable(one.calls_in_turn for one in answered))
+        calls = list(chain.from_iterable(one.calls_in_turn for one in exchanges))
+        agent_texts = list(chain.from_iterable(one.agent_texts for one in exchanges))
         texts = [*self.required_texts, *(exchanges[0].required_texts if len(exchanges) == 1 else ())]
         same = {"id", "name", "expected_output", "ends", "available_tools", "tags", "metadata"} & self.model_fields_set
         fields: JsonObject = {
             "input": exchanges[0].question if exchanges else None,
-            "actual_output": next(filter(None, (one.answer for one in reversed(answered))), None),
-            "agent_texts": list(chain.from_iterable(one.agent_texts for one in answered)) if answered else None,
-            "tools_called": calls if all(one.calls is not None for one in exchanges if one.matters) else None,
+            "actual_output": next(filter(None, (one.answer for one in reversed(exchanges))), None),
+            "agent_texts": agent_texts if any(one.answers for one in exchanges) else None,
+            "tools_called": calls if all(one.has_calls for one in exchanges) else None,
             "expected_tools": self._expected_tools(exchanges),
             "required_texts": texts or None,
             "run": self._run(exchanges, calls),
@@ -748,9 +748,9 @@ class Exchange:
         return any(turn.content or turn.tools_called or turn.metadata for turn in self.answers)
 
     @property
-    def matters(self) -> bool:
-        """Whether its calls must be known: it was answered, or it states them."""
-        return bool(self.answers) or self.expected_tools is not None
+    def has_calls(self) -> bool:
+        """Whether its calls are known, or need not be: it was not answered, and states none."""
+        return self.calls is not None or not (self.answers or self.expected_tools is not None)
 
     @property
     def required_texts(self) -> list[str]:
@@ -810,7 +810,7 @@ def _run_fields(conversation: JsonObject, turns: list[list[JsonObject]]) -> Json
     parts = [_known([{name: conversation[name] for name in _OF_ANY if name in conversation}]), *runs]
     end = next((one for one in parts if one.get("status") in _BROKEN), parts[-1])
     fields: JsonObject = {name: one[name] for one in parts for name in ("run_id", "metadata") if name in one}
-    fields |= {name: end[name] for name in ("status", "error") if name in end}
+    fields |= drop_none({"status": end.get("status"), "error": end.get("error")})
     fields |= {name: texts for name in ("models", "warnings") if (texts := _texts_of(parts, name))}
     return fields | _sums_of(runs)
 

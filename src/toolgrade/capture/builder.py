@@ -635,18 +635,16 @@ class RunBuilder:
         call = self._of_execution(key) or self._call_of(request)
         if call is None:
             outer, branch = self._scope(scope)
-            calls = self._calls_of(outer, call_id)
-            own = calls if branch is None else [call for call in calls if call.branch == branch]
+            own = [one for one in self._calls_of(outer, call_id) if branch in (None, one.branch)]
             call = newest_with_id(own, call_id or None)
         if call is None:
             self.warn(f"a hand-off to {to!r} belongs to no recorded call")
             if took_place:
                 self._unmatched_handoffs.append(to)
             return
-        if to and call.is_handoff and not call.handoff_failed and took_place:
-            call.handoff_to = tuple(dict.fromkeys((*call.handoff_to, to)))
-        elif to:
-            call.handoff_to = (to,)
+        if to:
+            earlier = call.handoff_to if took_place and call.is_handoff and not call.handoff_failed else ()
+            call.handoff_to = tuple(dict.fromkeys((*earlier, to)))
         call.is_handoff, call.handoff_failed = True, not took_place
 
     # Results

@@ -140,11 +140,7 @@ class TapeCursor:
                 if self.records:
                     return self._running(name, None, runs_agent=runs_agent)
                 return self._leave(name, {}, f"the arguments of {name} cannot be compared: {error_text(error)}")
-            faults = [one for one in self.tape.options.faults if one.tool == name and one.hits(self._by_tool[name])]
-            delay = sum(one.delay for one in faults)
-            if faults:
-                self.tape.meet(faults)
-            answer = next(filter(None, (fault.answer(delay) for fault in faults)), None)
+            answer, delay = self._planted(name)
             if answer is not None:
                 return answer
             if self.records:
@@ -157,6 +153,14 @@ class TapeCursor:
             if self.tape.options.record_mode == "new_episodes" and self._may_run(name):
                 return self._running(name, plain, runs_agent=runs_agent)
             return self._leave(name, plain, self._difference(name, plain))
+
+    def _planted(self, name: str) -> tuple[Answer | None, float]:
+        """Return how the faults of a call answer it, `None` if they do not, and for how long they delay it."""
+        faults = [one for one in self.tape.options.faults if one.tool == name and one.hits(self._by_tool[name])]
+        delay = sum(one.delay for one in faults)
+        if faults:
+            self.tape.meet(faults)
+        return next(filter(None, (fault.answer(delay) for fault in faults)), None), delay
 
     def checked(self, run: Run) -> Run:
         """Return a run of this agent; if it shows none of the calls that left the recording, these are added."""
@@ -278,7 +282,6 @@ class TapeCursor:
         """Return the recorded answer of a call, if it can be given."""
         call = call.model_copy(deep=True)  # whoever gets the answer may change it
         how = call.execution or Execution()
-        model_output = how.model_output if "model_output" in how.model_fields_set else ABSENT
         redacted = _redacted_part(call)
         where = how.source or self.run.source or "the tape"
         if redacted:
@@ -288,18 +291,11 @@ class TapeCursor:
         if how.status is CallStatus.OK and not call.captured("output"):
             text = f"the output of {call.name} was not captured ({where}); record it again"
             return self._leave(call.name, arguments, text, cannot=True)
-        warning = None
-        if hidden:
-            places = ", ".join(place("input_parameters", path) for path in hidden)
-            warning = (
-                f"a recorded call of {call.name} answered whose {places} is redacted; what is redacted equals any value"
-            )
-        children = tuple(map(_replayed, how.children))
-        error = (how.error or "failed") if how.status is CallStatus.ERROR else None
-        output = ABSENT if error is not None else call.output if "output" in call.model_fields_set else None
-        answer = Answer(
-            output, model_output, how.artifact, error=error, delay=delay, warning=warning, children=children
+        places = ", ".join(place("input_parameters", path) for path in hidden)
+        equals_any = (
+            f"a recorded call of {call.name} answered whose {places} is redacted; what is redacted equals any value"
         )
+        answer = _recorded_answer(call, how, delay, equals_any if hidden else None)
         why = None if refuse is None else refuse(answer)
         if why is not None:
             return self._leave(call.name, arguments, f"{why} ({where})", cannot=True)
@@ -342,6 +338,16 @@ class TapeCursor:
                 texts = pair_text(one.expected, one.called, _LIMIT)
                 lines.append(f"{where} is {texts.called}, recorded {texts.expected}{texts.note}")
         return f": {'; '.join(lines[:3])}" if lines else ""
+
+
+def _recorded_answer(call: ToolCall, how: Execution, delay: float, warning: str | None) -> Answer:
+    model_output = how.model_output if "model_output" in how.model_fields_set else ABSENT
+    children = tuple(map(_replayed, how.children))
+    if how.status is CallStatus.ERROR:
+        output, error = ABSENT, how.error or "failed"
+    else:
+        output, error = call.output, None
+    return Answer(output, model_output, how.artifact, error=error, delay=delay, warning=warning, children=children)
 
 
 @dataclass
@@ -417,10 +423,11 @@ def _at(arguments: Any, path: Path) -> Any:  # noqa: ANN401 - JSON values
 
 def _fits_redacted(recorded: Any, value: Any) -> bool:  # noqa: ANN401 - JSON values
     """Return whether a value fits a recorded one, in which what was redacted stands for anything."""
+    if recorded == REDACTED:
+        return value is not ABSENT
     if isinstance(recorded, str) and REDACTED in recorded:
         pattern = ".*".join(map(re.escape, recorded.split(REDACTED)))
-        is_text = isinstance(value, str) and re.fullmatch(pattern, value, re.DOTALL) is not None
-        return is_text or (recorded == REDACTED and not isinstance(value, AbsentType))
+        return isinstance(value, str) and re.fullmatch(pattern, value, re.DOTALL) is not None
     if isinstance(recorded, list) and isinstance(value, list):
         return len(recorded) == len(value) and all(map(_fits_redacted, recorded, value))
     if isinstance(recorded, dict) and isinstance(value, dict):

@@ -65,7 +65,7 @@ class Fault:
             value: object = getattr(self, name)
             if value is not None and (type(value) is not int or value < 1):
                 return f"{name} must be a whole number of at least 1, got {value!r}"
-        if self.error is not None and not isinstance(self.error, (str, Exception)):
+        if not isinstance(self.error, (str, Exception, type(None))):
             return f"error must be a text or an exception, got {self.error!r:.60}"
         if not self.delay >= 0:
             return f"delay must be a number of seconds of at least 0, got {self.delay!r}"

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast, get_args
 
@@ -26,6 +27,7 @@ from toolgrade.errors import ConfigurationError, ToolgradeWarning
 from toolgrade.expect.matcher import Matcher
 from toolgrade.formats.document_kind import is_one_conversation, kind_of
 from toolgrade.inputs import Reading, collect_cases, join_runs, read_each, read_entries
+from toolgrade.metrics.called_tools import text_of
 from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.replay.cursor import Options, RecordedRun, RecordMode, TapeCursor, is_answered, is_readable, left_call
 from toolgrade.replay.faults import Fault
@@ -415,18 +417,21 @@ def _recorded_runs(cases: Sequence[AnyCase], file: str = "") -> list[RecordedRun
 
 def _recorded_run(case: AnyCase, file: str, own_ids: Collection[str | None]) -> RecordedRun:
     if isinstance(case, ConversationalTestCase):
-        calls = [call for turn in case.turns for call in turn.tools_called or ()]
-        text = next((turn.content for turn in case.turns if turn.role == "user"), None)
+        calls: Iterable[ToolCall] = chain.from_iterable(turn.tools_called or () for turn in case.turns)
     else:
-        run = case.run
-        has_calls = run is not None and "calls" in run.model_fields_set
-        calls = list(run.calls if run is not None and has_calls else case.tools_called or ())
-        parts = [case.input] if isinstance(case.input, str) else case.input or ()
-        text = "\n".join(part for part in parts if isinstance(part, str)) or None
-    label = getattr(case, "name", None) or case.id or text or ""
-    calls = [_as_it_ran(call) for call in _by_framework(calls)]
+        run = case.run or Run()
+        calls = run.calls if "calls" in run.model_fields_set else case.tools_called or []
+    text = _question(case)
     golden = None if case.id in own_ids else case.id
-    return RecordedRun(golden, text, calls, case.available_tools or (), f"{file}{label}")
+    source = f"{file}{case.name or case.id or text or ''}"
+    return RecordedRun(golden, text, list(map(_as_it_ran, _by_framework(calls))), case.available_tools or (), source)
+
+
+def _question(case: AnyCase) -> str | None:
+    """Return the first text of the user."""
+    if isinstance(case, ConversationalTestCase):
+        return next((turn.content for turn in case.turns if turn.role == "user"), None)
+    return text_of(case.input or "") or None
 
 
 def _by_framework(calls: Iterable[ToolCall]) -> Generator[ToolCall, None, None]:
@@ -462,13 +467,9 @@ def _written(call: ToolCall) -> ToolCall:
     """Return a call with what a replay needs."""
     fields = {name: value for name, value in set_fields(call).items() if name in _WRITTEN}
     how = {name: value for name, value in set_fields(call.execution or Execution()).items() if name in _WRITTEN_HOW}
-    if how.get("status") is CallStatus.OK:
-        del how["status"]
-    if how.get("attempts") == 1:
-        del how["attempts"]
-    how = {name: value for name, value in how.items() if value != []}
+    how = {name: value for name, value in how.items() if value != [] and (name, value) not in _IMPLIED}
     if "children" in how:
-        how["children"] = [_written(child) for child in how["children"]]
+        how["children"] = list(map(_written, how["children"]))
     if how:
         fields["execution"] = Execution(**how)
     return ToolCall(**fields)
@@ -476,3 +477,4 @@ def _written(call: ToolCall) -> ToolCall:
 
 _WRITTEN: Final = frozenset({"name", "input_parameters", "output"})
 _WRITTEN_HOW: Final = frozenset({"status", "error", "attempts", "model_output", "artifact", "children", "not_captured"})
+_IMPLIED: Final = (("status", CallStatus.OK), ("attempts", 1))
