@@ -641,6 +641,14 @@ def test_a_call_that_ran_on_invalid_arguments(tmp_path: Path) -> None:
                 pay(2)
 
 
+def test_an_empty_list_that_the_model_received(tmp_path: Path) -> None:
+    """It stays on the tape, where it differs from the output."""
+    paid = ToolCall(name="pay", input_parameters={"amount": 1}, output="paid", execution={"model_output": []})
+    Tape([Run(calls=[paid])]).save(tmp_path / "tape.json")
+    [case] = read_cases(tmp_path / "tape.json")
+    assert case.tools_called == [paid]
+
+
 def test_redacted_arguments_equal_any() -> None:
     """A redacted argument answers any value, after an equal one, and the run is told."""
     runs = [Run(calls=[call("pay", "hidden", amount=redact.REDACTED), call("pay", "plain", amount=5)])]

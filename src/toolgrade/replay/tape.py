@@ -467,7 +467,7 @@ def _written(call: ToolCall) -> ToolCall:
     """Return a call with what a replay needs."""
     fields = {name: value for name, value in set_fields(call).items() if name in _WRITTEN}
     how = {name: value for name, value in set_fields(call.execution or Execution()).items() if name in _WRITTEN_HOW}
-    how = {name: value for name, value in how.items() if value != [] and (name, value) not in _IMPLIED}
+    how = {name: value for name, value in how.items() if (name, value) not in _IMPLIED}
     if "children" in how:
         how["children"] = list(map(_written, how["children"]))
     if how:
@@ -477,4 +477,4 @@ def _written(call: ToolCall) -> ToolCall:
 
 _WRITTEN: Final = frozenset({"name", "input_parameters", "output"})
 _WRITTEN_HOW: Final = frozenset({"status", "error", "attempts", "model_output", "artifact", "children", "not_captured"})
-_IMPLIED: Final = (("status", CallStatus.OK), ("attempts", 1))
+_IMPLIED: Final = (("status", CallStatus.OK), ("attempts", 1), ("children", []), ("not_captured", []))
