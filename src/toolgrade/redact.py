@@ -491,20 +491,17 @@ def _value_of_key(text: str, start: int, end: int) -> re.Match[str] | None:
 def _value_of_name(text: str, key: str, at: int, sign: str, before: str, *, is_close: bool) -> re.Match[str] | None:
     """Return the value of a key without quotes, which begins after its sign; `is_close` if no space is around that."""
     value = _VALUE.match(text, at)
-    kind = None if value is None else value.lastgroup
-    if kind == "open":
-        return None
-    if value is not None and kind != "bare":  # a text in quotes
-        return value
+    if value is not None and value.lastgroup != "bare":
+        return None if value.lastgroup == "open" else value  # a text in quotes
     if not sign:
-        is_option = key.startswith("--") and value is not None and not value[0].startswith("-")
+        is_option = key.startswith("--") and not text.startswith("-", at)
         return value if is_option or _COMMAND.search(before) else None
     is_entry = _ENTRY.search(before) is not None
     if sign == ":":
         return _ENTRY_VALUE.match(text, at) if is_entry else None
-    if is_close and is_entry and key.isupper():
+    if all((is_close, is_entry, key.isupper())):
         return _ENV_VALUE.match(text, at)
-    return value if is_close or is_entry else None
+    return value if any((is_close, is_entry)) else None
 
 
 def _stands_for_secret(value: str, key: str, kind: str) -> bool:
