@@ -477,4 +477,9 @@ def _written(call: ToolCall) -> ToolCall:
 
 _WRITTEN: Final = frozenset({"name", "input_parameters", "output"})
 _WRITTEN_HOW: Final = frozenset({"status", "error", "attempts", "model_output", "artifact", "children", "not_captured"})
-_IMPLIED: Final = (("status", CallStatus.OK), ("attempts", 1), ("children", []), ("not_captured", []))
+_IMPLIED: Final[tuple[tuple[str, object], ...]] = (
+    ("status", CallStatus.OK),
+    ("attempts", 1),
+    ("children", []),
+    ("not_captured", []),
+)
