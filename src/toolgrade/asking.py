@@ -138,13 +138,17 @@ class _Talk:
         if waiting is None:
             self._turns.append(_SpokenTurn(cast("UserTurn", item), run))
         else:
-            if isinstance(item, Approve):
-                self._approved += [one.id for one in waiting.run.calls if one.id and is_pending(one)]
-            waiting.run = joined(waiting.run, run, goes_on=True) or run
-            waiting.answers += (content,)
-            if isinstance(item, UserTurn):
-                waiting.item = _with_expectations(waiting.item, item)
+            self._continue(waiting, item, run)
         return self._turns[-1].run.status in {RunStatus.OK, RunStatus.INTERRUPTED}
+
+    def _continue(self, waiting: _SpokenTurn, item: TurnItem, run: Run) -> None:
+        """Add what the user said to a run that waited, and the run that goes on with it."""
+        if isinstance(item, Approve):
+            self._approved += [one.id for one in waiting.run.calls if one.id and is_pending(one)]
+        waiting.run = joined(waiting.run, run, goes_on=True) or run
+        waiting.answers += (item.content if isinstance(item, UserTurn) else item,)
+        if isinstance(item, UserTurn):
+            waiting.item = _with_expectations(waiting.item, item)
 
     @property
     def _waiting(self) -> _SpokenTurn | None:
@@ -204,9 +208,10 @@ class _Talk:
         for item in self._script:  # what was never asked was not answered, and its calls were not made
             if isinstance(item, UserTurn):
                 turns += [Turn(role="user", **set_fields(item)), NOT_ASKED]
-        tags = [*golden.tags, *dict.fromkeys(tag for run in runs for tag in run.tags)]
+        tags = [*golden.tags, *dict.fromkeys(chain.from_iterable(run.tags for run in runs))]
         # A golden of a conversation that was played before has what that one used.
-        metadata = {name: value for name, value in golden.metadata.items() if name != USER_MODEL}
+        metadata = dict(golden.metadata)
+        metadata.pop(USER_MODEL, None)
         if self._played is not None:
             metadata[USER_MODEL] = self._played.used
         if self._approved:

@@ -122,23 +122,27 @@ def is_error(answer: object, levels: int = _MOST_LEVELS) -> bool:
 
 def _is_error_object(answer: Mapping[Any, Any], levels: int) -> bool:
     """Return whether an object says that it is an error, or has nothing but errors where an answer stands."""
-    flags = [answer.get(key) for key in ("success", "ok")]
-    if True in (answer.get("isError"), answer.get("is_error")) or False in flags:
+    flags = (answer.get("success"), answer.get("ok"))
+    if any((True in (answer.get("isError"), answer.get("is_error")), False in flags)):
         return True
-    status = answer.get("status", answer.get("status_code"))
-    status = status.lower() if isinstance(status, str) else status
+    status = _status_of(answer)
     if True in flags or status in _GOOD_STATUSES:
         return False
     filled = {str(key): value for key, value in answer.items() if not _is_no_error(value)}
     wrapped = _WRAPPERS & filled.keys()
-    if not all(key in wrapped or _ABOUT_ERRORS.fullmatch(key) for key in filled):
+    if not all(map(_ABOUT_ERRORS.fullmatch, filled.keys() - wrapped)):
         return False
-    is_thing = not _OF_THINGS.isdisjoint(filled)  # a job with a name may have failed, and is data all the same
-    if status in _FAILED_STATUSES and not is_thing:
+    has_error = not filled.keys().isdisjoint(("error", "errors", "exception"))
+    if not _OF_THINGS.isdisjoint(filled):  # a job with a name may have failed, and is data all the same
+        return has_error and not wrapped
+    if status in _FAILED_STATUSES:
         return True
-    if wrapped:
-        return all(is_error(filled[key], levels - 1) for key in wrapped) and not is_thing
-    return not filled.keys().isdisjoint(("error", "errors", "exception"))
+    return all(is_error(filled[key], levels - 1) for key in wrapped) if wrapped else has_error
+
+
+def _status_of(answer: Mapping[Any, Any]) -> object:
+    status = answer.get("status", answer.get("status_code"))
+    return status.lower() if isinstance(status, str) else status
 
 
 def _is_no_error(value: object) -> bool:

@@ -98,19 +98,16 @@ def is_record_only(run: Run) -> bool:
 
 
 def _end_of_run(run: Run) -> tuple[RunEnd | None, str]:
-    match run.status:
-        case RunStatus.OK:
-            return ("ok", "") if run.error is None else ("error", run.error)
-        case RunStatus.INTERRUPTED:
-            waiting = [one.name for one in run.calls if is_pending(one)]
-            names = f" to answer {', '.join(map(repr, dict.fromkeys(waiting)))}" if waiting else ""
-            return "interrupted", f"the run waits for a person{names}"
-        case RunStatus.STOPPED:
-            if run.error is None and run.calls and run.calls[-1].execution is not None:
-                return None, ""  # a recording without an answer, and that is all: it may be of one request
-            return "stopped", run.error or "the run was stopped"
-        case RunStatus.ERROR:
-            return "error", run.error or "the run ended with an error"
+    if run.status is RunStatus.OK and run.error is None:
+        return "ok", ""
+    if run.status is RunStatus.INTERRUPTED:
+        waiting = ", ".join(dict.fromkeys(repr(one.name) for one in filter(is_pending, run.calls)))
+        return "interrupted", "the run waits for a person" + (f" to answer {waiting}" if waiting else "")
+    if run.status is RunStatus.STOPPED:
+        if run.error is None and any(call.execution is not None for call in run.calls[-1:]):
+            return None, ""  # a recording without an answer, and that is all: it may be of one request
+        return "stopped", run.error or "the run was stopped"
+    return "error", run.error or "the run ended with an error"
 
 
 def _end_of_turns(case: ConversationalTestCase) -> tuple[RunEnd | None, str]:

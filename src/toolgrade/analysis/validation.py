@@ -242,10 +242,9 @@ def _validity(
     scored = [at for at, result in enumerate(results) if result.score is not None]
     scores = [score for result in results if (score := result.score) is not None]
     good, keys = [labels[at] for at in scored], [clusters[at] for at in scored]
-    passes = [is_good for at, is_good in zip(scored, good, strict=True) if results[at].passed]
+    passes = [labels[at] for at in scored if results[at].passed]
     reasons = Counter(_first_line(result) for result in results if result.score is None)
-    best = _best_threshold(scores, good)
-    best_passes = None if best is None else [one for score, one in zip(scores, good, strict=True) if score >= best]
+    best, best_passed, best_good_passed = _best_threshold(scores, good)
     return MetricValidity(
         metric=name,
         threshold=results[0].threshold,
@@ -256,19 +255,22 @@ def _validity(
         auc=auc(scores, good),
         interval=auc_interval(scores, good, keys, resamples=resamples, seed=seed),
         best_threshold=best,
-        best_passed=None if best_passes is None else len(best_passes),
-        best_good_passed=None if best_passes is None else sum(best_passes),
+        best_passed=best_passed,
+        best_good_passed=best_good_passed,
         unscored=len(results) - len(scored),
         reason=reasons.most_common(1)[0][0] if reasons else None,
     )
 
 
-def _best_threshold(scores: Sequence[float], good: Sequence[bool]) -> float | None:
-    """Return the threshold with the highest share of good runs that pass minus share of bad runs that do."""
+def _best_threshold(scores: Sequence[float], good: Sequence[bool]) -> tuple[float, int, int] | tuple[None, None, None]:
+    """Return the threshold with the highest share of good runs that pass minus share of bad runs that do.
+
+    And how many runs pass it, and how many good ones.
+    """
     good_runs = sum(good)
     bad_runs = len(good) - good_runs
     if not good_runs or not bad_runs:
-        return None
+        return None, None, None
     gains: dict[float, int] = defaultdict(int)  # times the number of good and of bad runs, so that they are integers
     for score, is_good in zip(scores, good, strict=True):
         gains[score] += bad_runs if is_good else -good_runs
@@ -277,7 +279,8 @@ def _best_threshold(scores: Sequence[float], good: Sequence[bool]) -> float | No
         gain += gains[score]
         if gain >= highest:
             best, highest = score, gain
-    return best
+    passes = [one for score, one in zip(scores, good, strict=True) if score >= best]
+    return best, len(passes), sum(passes)
 
 
 def _first_line(result: MetricResult) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from toolgrade._internal.message_content import object_of
 from toolgrade.matching.json_compare import ABSENT
 
 _MOST_PARTS: Final = 16
@@ -34,8 +35,8 @@ class ArgumentSchema(NamedTuple):
         """
         same: dict[str, tuple[Any, ...]] = {}
         for part in self.parts():
-            properties, required = part.get("properties"), part.get("required")
-            for key in properties if isinstance(properties, Mapping) else ():
+            required = part.get("required")
+            for key in object_of(part.get("properties")):
                 parts = self.property(key).parts()
                 default = next((one["default"] for one in parts if "default" in one), ABSENT)
                 is_nullable = any(map(_allows_null, parts))
@@ -66,13 +67,11 @@ class ArgumentSchema(NamedTuple):
             if not isinstance(part, Mapping):
                 continue
             parts.append(part)
-            reference = part.get("$ref")
-            if isinstance(reference, str):
-                rest.append(self._referent(reference))
+            rest.append(self._referent(str(part.get("$ref"))))
             for name in ("allOf", "anyOf", "oneOf"):
                 branches = part.get(name)
                 branches = branches if isinstance(branches, list) else []
-                nulls = [one for one in branches if isinstance(one, Mapping) and one.get("type") == "null"]
+                nulls = [one for one in branches if object_of(one).get("type") == "null"]
                 others = [one for one in branches if one not in nulls]
                 rest += nulls if name != "allOf" and len(others) > 1 else branches
         return parts
@@ -83,6 +82,10 @@ class ArgumentSchema(NamedTuple):
         for key in reference.removeprefix("#/").split("/") if reference.startswith("#/") else ():
             place = place.get(key.replace("~1", "/").replace("~0", "~")) if isinstance(place, Mapping) else None
         return place if reference.startswith("#/") else None
+
+
+ANY_VALUE: Final = ArgumentSchema(None, None)
+"""The schema of a value of which nothing is known."""
 
 
 def _allows_null(part: Mapping[str, Any]) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from itertools import chain
+from operator import is_
 from typing import Any, Final
 
 from toolgrade._internal.json import MAX_DEPTH, is_deeper, json_items
@@ -127,9 +129,9 @@ def _values_at(call: ToolCall, steps: ArgumentPath) -> list[Any]:
     if steps[:1] == ("input_parameters",):
         values, steps = [call.arguments], steps[1:]
     for step in steps:
-        items = [(str(key), item) for one in values for key, item in json_items(json_forms(one)[-1])]
-        values = [item for key, item in items if key == str(step) or step == EVERY]
-    return [inner for one in values for inner in _inner_values(one)]
+        items = chain.from_iterable(json_items(json_forms(one)[-1]) for one in values)
+        values = [item for key, item in items if str(key) == str(step) or step == EVERY]
+    return list(chain.from_iterable(map(_inner_values, values)))
 
 
 def _inner_values(value: Any) -> Iterator[Any]:
@@ -149,8 +151,7 @@ def bind_to_run(expected: Any, calls: Sequence[ToolCall]) -> Any:
         return expected.in_run(calls)
     if isinstance(expected, (list, tuple)):
         items = [bind_to_run(item, calls) for item in expected]
-        is_same = all(one is other for one, other in zip(items, expected, strict=True))
-        return expected if is_same else type(expected)(items)
+        return expected if all(map(is_, items, expected)) else type(expected)(items)
     if not isinstance(expected, (dict, Matcher, Plan, Alternatives, Expect, OneOf, Parallel, Forbid)):
         return expected
     entries: Mapping[str, Any] = expected if isinstance(expected, dict) else vars(expected)

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Final
 
 from toolgrade._internal.json import MAX_DEPTH, is_deeper
-from toolgrade.expect.argument_defaults import ArgumentSchema
+from toolgrade.expect.argument_defaults import ANY_VALUE, ArgumentSchema
 from toolgrade.expect.matcher import Matcher, ValueMatcher
 from toolgrade.expect.value_matchers import Absent, normalized_text
 from toolgrade.matching.argument_pattern import ONE, ZERO, Ratio, ValuePattern, holds_matcher, is_pattern
@@ -86,7 +86,7 @@ def meaning_key(value: Any) -> Hashable:
     return frozen(value)
 
 
-def by_meaning(expected: Any, schema: ArgumentSchema | None = None, *, extras: bool = False) -> Any:
+def by_meaning(expected: Any, schema: ArgumentSchema = ANY_VALUE, *, extras: bool = False) -> Any:
     """Return an expected value in which each plain value, and each list of plain values, is a `SameMeaning`.
 
     Matchers stay as they are. Objects, and lists with objects, lists or matchers in them, are compared in their parts.
@@ -94,14 +94,14 @@ def by_meaning(expected: Any, schema: ArgumentSchema | None = None, *, extras: b
     `extras`, a call may have further keys at the top level.
     """
     if isinstance(expected, dict):
-        values = {key: by_meaning(item, schema and schema.property(key)) for key, item in expected.items()}
-        for key, same in schema.omissible().items() if schema else ():
+        values = {key: by_meaning(item, schema.property(key)) for key, item in expected.items()}
+        for key, same in schema.omissible().items():
             value = expected.get(key, ABSENT)
             if _may_mean_omission(value, same) and not (extras and key not in expected):
                 values[key] = _Omissible(ABSENT if isinstance(value, Absent) else value, same)
         return values
     if isinstance(expected, list) and not is_plain_list(expected):
-        return [by_meaning(item, schema and schema.items()) for item in expected]
+        return [by_meaning(item, schema.items()) for item in expected]
     return expected if holds_matcher(expected) else SameMeaning(expected)
 
 

@@ -277,11 +277,11 @@ def _answered(question: JudgeQuestion, results: Sequence[PromptResult], tools: S
     """Return the question as answered by the majority of its samples; it is open if lost samples could be decisive."""
     verdicts = [result.verdict for result in results if result.verdict is not None]
     lost = next((result for result in results if result.verdict is None), None)
-    most, votes = Counter(verdict.decision for verdict in verdicts).most_common(1)[0] if verdicts else (None, 0)
-    if most is None or (lost is not None and 2 * votes <= len(results)):
-        first = lost or results[0]
-        return replace(question, judged=replace(question.judged, outcome=first.outcome.value, problem=first.problem))
-    agreeing = _majority(verdicts, most, votes)
+    counts = Counter(verdict.decision for verdict in verdicts)
+    votes = max(counts.values(), default=0)
+    if lost is not None and 2 * votes <= len(results):
+        return replace(question, judged=replace(question.judged, outcome=lost.outcome.value, problem=lost.problem))
+    agreeing = _majority(verdicts, counts.most_common(1)[0][0], votes)
     verdict = agreeing[0]
     fields: dict[str, Any] = {}
     if len(results) > 1:

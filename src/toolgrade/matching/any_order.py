@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, chain
 from math import lcm
 from typing import TYPE_CHECKING, Final
 
@@ -64,7 +64,7 @@ class Board:
         """Whether slots state their turn, so that a call in another turn is another call."""
         self._keys = list(map(self._key, called))
         self._accepted = self._accepted_keys() if slots else [(self._key(item),) for item in patterns]
-        accepted = {key for keys in self._accepted for key in keys}
+        accepted = set(chain.from_iterable(self._accepted))
         names = {item.name for item, one in zip(called, self._keys, strict=True) if one in accepted}
         self.sides = CallScores(patterns, called, names, arguments=arguments, output=output)
         has_optional = not all(slot.required for slot in slots)

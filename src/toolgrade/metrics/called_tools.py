@@ -304,6 +304,5 @@ def item_by_meaning(item: CallItem, tools: Sequence[ToolSpec] = ()) -> CallItem:
 
     template = Template.of(arguments)
     schema = next((tool.input_schema for tool in tools if tool.name == item.name and tool.input_schema), None)
-    described = ArgumentSchema(schema, schema) if schema else None
-    tree = by_meaning(dict(template.tree), described, extras=template.extras)
+    tree = by_meaning(dict(template.tree), ArgumentSchema(schema, schema), extras=template.extras)
     return item._replace(arguments=Template(tree, template.extras, by_meaning=True))
