@@ -51,6 +51,7 @@ ERRORS: list[Any] = [
         "Missing required field: day",
     ),
     *({"status": 404, "message": "x"}, {"success": False}, {"ok": False, "error": "x"}, {"status": "failure"}),
+    *({"status": {"code": 5}, "error": "x"}, {"status": ["failed"], "error": "x"}),
     *({"result": {"error": "x"}}, {"data": None, "result": "Error: 500"}, {"result": '{"error": "x"}'}),
     *(json.dumps("Error: 500"), json.dumps(json.dumps({"error": "x"})), "{'result': {'error': 'x'}}"),
     {"content": [{"type": "text", "text": "Error: 500"}], "isError": False},
@@ -81,6 +82,7 @@ RESULTS: list[Any] = [
     ),
     *("Breakfast is not provided", "Missing required documents: passport", {"content": "Error: x", "name": "a.log"}),
     *({"isError": False}, {"errors": 0, "rows": 3}, [], [{"error": "x"}, {"id": 1}], 0, None, True, '{"error": "x"'),
+    *({"status": {"code": 5}}, {"status_code": [404], "data": 1}),
     *({"status": 200, "message": "x"}, {"status": 404, "url": "/a"}, {"status": True}, {"success": True}, {"ok": True}),
     *(
         {"result": {"id": 1, "error": "later"}},

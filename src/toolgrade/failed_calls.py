@@ -140,9 +140,11 @@ def _is_error_object(answer: Mapping[Any, Any], levels: int) -> bool:
     return all(is_error(filled[key], levels - 1) for key in wrapped) if wrapped else has_error
 
 
-def _status_of(answer: Mapping[Any, Any]) -> object:
+def _status_of(answer: Mapping[Any, Any]) -> str | float | None:
     status = answer.get("status", answer.get("status_code"))
-    return status.lower() if isinstance(status, str) else status
+    if isinstance(status, str):
+        return status.lower()
+    return status if isinstance(status, (int, float)) else None
 
 
 def _is_no_error(value: object) -> bool:
