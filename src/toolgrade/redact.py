@@ -294,7 +294,7 @@ class Redactor:
             return self._redact_model(value, path, done)
         if isinstance(value, list) and any(isinstance(item, BaseModel) for item in value):
             return [self._redact_field(item, (*path, index), done) for index, item in enumerate(value)]
-        if _is_matcher(value):
+        if type(value) not in _JSON_TYPES and hasattr(value, MATCHER_MARK):
             return self._redact_matcher(value, path)
         return self(value, path)  # type: ignore[arg-type]
 
@@ -391,7 +391,9 @@ class Redactor:
             if isinstance(result, (str, int, float, NoneType)):
                 return result
             problem = f"returned a {type(result).__name__}, not a text, number, boolean or null"
-        warnings.warn(_hook_warning(problem, path), ToolgradeWarning, stacklevel=2)
+        where = "".join(f"[{part!r}]" for part in path) or "a value"
+        text = f"the redaction hook {problem} at {where}; the value was redacted"
+        warnings.warn(text, ToolgradeWarning, stacklevel=2)
         return REDACTED
 
 
@@ -400,15 +402,6 @@ def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     if len(result) < len(pairs):
         raise ValueError
     return result
-
-
-def _is_matcher(value: object) -> bool:
-    return type(value) not in _JSON_TYPES and hasattr(value, MATCHER_MARK)
-
-
-def _hook_warning(problem: str, path: Path) -> str:
-    where = "".join(f"[{part!r}]" for part in path) or "a value"
-    return f"the redaction hook {problem} at {where}; the value was redacted"
 
 
 def _matches(hints: SchemaValidator | None, text: str | bytes) -> bool:

@@ -722,6 +722,7 @@ class RunBuilder:
         state = RunState(self._ended, interrupted, self._ended and status is RunStatus.OK)
         calls = in_order(self._root.children)
         handoff_calls = [entry for entry in enumerate(calls) if entry[1].is_handoff]
+        more = [f"and {self._further_warnings:,} more warnings"] if self._further_warnings else []
         return Run(
             calls=build_calls(calls, state),
             handoffs=self._handoffs(handoff_calls),
@@ -729,13 +730,9 @@ class RunBuilder:
             models=list(self._models),
             tags=list(self.tags),
             metadata=self.metadata,
-            warnings=self._all_warnings(),
+            warnings=[*self.warnings, *more],
             **drop_none(self._optional_fields(handoff_calls, interrupted=interrupted)),
         )
-
-    def _all_warnings(self) -> list[str]:
-        more = [f"and {self._further_warnings:,} more warnings"] if self._further_warnings else []
-        return [*self.warnings, *more]
 
     def _optional_fields(self, handoff_calls: list[tuple[int, CallRecord]], *, interrupted: bool) -> JsonObject:
         """Return the fields that a run may lack, `None` where it does."""

@@ -120,7 +120,8 @@ def _execution_fields(
         "server": call.server,
         "source": call.source,
     }
-    fields: JsonObject = {"status": status, "executed": _has_run(call.executions)}
+    has_run = any(one.ran and (one.replayed is None or one.replayed.left is None) for one in call.executions)
+    fields: JsonObject = {"status": status, "executed": has_run}
     for name, value in optional.items():
         if value is not None:
             fields[name] = value
@@ -137,10 +138,6 @@ def _identity(call: CallRecord) -> JsonObject:
     if call.reasoning:
         fields["reasoning"] = call.reasoning
     return fields
-
-
-def _has_run(executions: Iterable[Attempt]) -> bool:
-    return any(one.ran and (one.replayed is None or one.replayed.left is None) for one in executions)
 
 
 def _output(last: Attempt, result: ModelResult) -> Any:  # noqa: ANN401 - a JSON value

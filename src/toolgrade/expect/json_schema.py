@@ -475,9 +475,7 @@ class Schemas:
             broken = sorted(validator.broken_rules(arguments), key=lambda rule: list(map(str, rule.keys)))
         except BrokenSchemaError as error:
             return Validation("unusable", note=f"its input_schema cannot be used: {error}")
-        if not broken:
-            return Validation("valid")
-        return Validation("invalid", tuple(map(_violation, broken[:MOST_VIOLATIONS])))
+        return Validation("invalid" if broken else "valid", tuple(map(_violation, broken[:MOST_VIOLATIONS])))
 
 
 def _provided(call: ToolCall) -> bool:

@@ -269,8 +269,9 @@ def _missing_calls_question(unit: Unit, builder: EvidenceBuilder, tools: Sequenc
 
 
 def _missing_tools(agreeing: Sequence[Verdict], tools: Sequence[ToolSpec]) -> tuple[str, ...]:
-    missing = _lower_median([verdict.missing for verdict in agreeing])
-    return tuple(tools[int(tool[1:]) - 1].name for tool in missing)
+    """Return the missing calls of the list of median length: samples may name different numbers of them."""
+    lists = sorted((verdict.missing for verdict in agreeing), key=len)
+    return tuple(tools[int(tool[1:]) - 1].name for tool in lists[(len(lists) - 1) // 2])
 
 
 def _answered(question: JudgeQuestion, results: Sequence[PromptResult], tools: Sequence[ToolSpec]) -> JudgeQuestion:
@@ -301,11 +302,6 @@ def _majority(verdicts: Sequence[Verdict], most: Decision, votes: int) -> list[V
     decisions = ", ".join(verdict.decision.value for verdict in verdicts)
     disagreement = Verdict(decision=decision, rationale=f"the samples disagree: {decisions}")
     return [verdict for verdict in verdicts if verdict.decision is decision] or [disagreement]
-
-
-def _lower_median(lists: Sequence[Sequence[str]]) -> Sequence[str]:
-    """Return the list of median length: samples may name different numbers of missing calls."""
-    return sorted(lists, key=len)[(len(lists) - 1) // 2]
 
 
 def _judge_info(judge: Judge, results: Sequence[PromptResult], *, is_compromised: bool) -> dict[str, str]:

@@ -324,7 +324,8 @@ class TapeCursor:
         equal = sum(not self._compared(one, arguments).differences for one in recorded)
         if equal:
             return f"{text}; it is recorded {'once' if equal == 1 else f'{equal} times'}, and was asked for once more"
-        return f"{text}; the closest recorded call is {_call_text(closest)}{self._details(closest, arguments)}"
+        own = value_text(closest.arguments, _LIMIT)
+        return f"{text}; the closest recorded call is {name} {own}{self._details(closest, arguments)}"
 
     def _details(self, call: ToolCall, arguments: JsonObject) -> str:
         lines: list[str] = []
@@ -456,7 +457,3 @@ def _without(arguments: JsonObject, path: Sequence[str], matcher: Matcher | None
     else:
         changed[key] = matcher.bind(changed[key])
     return changed
-
-
-def _call_text(call: ToolCall) -> str:
-    return f"{call.name} {value_text(call.arguments, _LIMIT)}"

@@ -33,10 +33,6 @@ def _verdict(text: str) -> str:
     return json.dumps({"evidence": [], "reasoning": f"Asked: {text[-40:]}", **missing, "verdict": "yes"})
 
 
-def _broken(_text: str) -> str:
-    raise RuntimeError("no luck")
-
-
 class JudgeContract:
     """Tests of a judge. pytest collects them from a subclass that implements `judge`.
 
@@ -87,7 +83,9 @@ class JudgeContract:
         """An error of the model is the outcome of its question, with its message; the others get their verdicts."""
 
         def answer(text: str) -> str:
-            return _broken(text) if "bad" in text else _verdict(text)
+            if "bad" in text:
+                raise RuntimeError("no luck")
+            return _verdict(text)
 
         bad, good = self._ask(answer, sample_prompt("bad"), sample_prompt("good"))
         _equal("the outcome of the failure", JudgeOutcome.TRANSIENT, bad.outcome, bad.problem)

@@ -410,18 +410,14 @@ def _wrapped_messages(fields: Fields, path: str, default: Speaker, depth: int) -
     for key in present_keys(fields, _WRAPPERS):
         speaker, value = _WRAPPERS[key], fields[key]
         if key == "generations":
-            value = _first_alternatives(value)
+            # LangChain keeps alternatives for each prompt.
+            value = [next(iter(list_of(entry)), entry) for entry in list_of(value)] or value
         # A text is a message only where the key names the speaker: `content` and `message` may be anyone's.
         if speaker or isinstance(decoded(value), (dict, list)):
             messages = messages_in(value, f"{path}.{key}", speaker or default, depth + 1)
             if messages:
                 return messages
     return []
-
-
-def _first_alternatives(generations: object) -> object:
-    """Return the first generation for each prompt: LangChain keeps alternatives."""
-    return [next(iter(list_of(entry)), entry) for entry in list_of(generations)] or generations
 
 
 def _langchain_message(fields: Fields, path: str) -> list[TraceMessage]:
