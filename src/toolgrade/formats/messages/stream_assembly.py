@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from toolgrade._internal.json import JsonObject, json_text, parse_json, short_repr, to_json_value
 from toolgrade._internal.message_content import Fields, object_of, part_type, parts_of, text_of, text_or_empty
@@ -26,8 +26,6 @@ from toolgrade.formats.messages.detect import RESPONSES_END, SILENT_EVENTS, stre
 from toolgrade.formats.messages.field_readers import Notes, list_of, present_keys, read_list, read_object
 
 _END_OF_STREAM: Final = "[DONE]"
-if TYPE_CHECKING:
-    from toolgrade.formats.messages.transcript import FormatName
 
 _Assembler: TypeAlias = Callable[[Sequence[tuple[str, Fields]], str, Notes], JsonObject]
 """Returns the response of the events of one stream, each with its path."""
@@ -40,9 +38,10 @@ def assemble_response(values: Sequence[object], path: str, notes: Notes) -> Json
     """
     if all("role" in object_of(value) for value in values):
         return None  # messages, as nearly always
-    stream: FormatName | None = next(filter(None, map(stream_of, map(object_of, values))), None)
-    if stream is None:
+    streams = list(filter(None, map(stream_of, map(object_of, values))))
+    if not streams:
         return None
+    stream = streams[0]
     own: list[tuple[str, Fields]] = []
     others: list[str] = []
     for index, value in enumerate(values):
@@ -253,7 +252,7 @@ def _extend_block(block: JsonObject | None, delta: Fields, path: str, notes: Not
             block[key] = text_or_empty(block.get(key)) + text
 
 
-_ASSEMBLERS: dict[FormatName, _Assembler] = {
+_ASSEMBLERS: dict[str, _Assembler] = {
     "openai-chat": _chat_response,
     "openai-responses": _last_response,
     "anthropic": _anthropic_message,
