@@ -82,6 +82,8 @@ _FAILED_STATUSES: Final = frozenset[object](
     {"error", "failed", "failure", "fail", *range(400, 600), *map(str, range(400, 600))}
 )
 _GOOD_STATUSES: Final = frozenset[object]({"ok", "success", "succeeded", *range(200, 300)})
+_FLAGS: Final = {"isError": True, "is_error": True, "success": False, "ok": False}
+"""Flags of an answer, each with the value that says that the call failed."""
 _OF_THINGS: Final = frozenset({"name", "path", "type", "id"})
 """Keys of an object that is the thing itself, not an answer about one."""
 
@@ -122,11 +124,10 @@ def is_error(answer: object, levels: int = _MOST_LEVELS) -> bool:
 
 def _is_error_object(answer: Mapping[Any, Any], levels: int) -> bool:
     """Return whether an object says that it is an error, or has nothing but errors where an answer stands."""
-    flags = (answer.get("success"), answer.get("ok"))
-    if any((True in (answer.get("isError"), answer.get("is_error")), False in flags)):
+    if any(answer.get(key) == failed for key, failed in _FLAGS.items()):
         return True
     status = _status_of(answer)
-    if True in flags or status in _GOOD_STATUSES:
+    if True in (answer.get("success"), answer.get("ok")) or status in _GOOD_STATUSES:
         return False
     filled = {str(key): value for key, value in answer.items() if not _is_no_error(value)}
     wrapped = _WRAPPERS & filled.keys()

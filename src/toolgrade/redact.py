@@ -492,9 +492,9 @@ def _value_of_name(text: str, key: str, at: int, sign: str, before: str, *, is_c
     is_entry = _ENTRY.search(before) is not None
     if sign == ":":
         return _ENTRY_VALUE.match(text, at) if is_entry else None
-    if all((is_close, is_entry, key.isupper())):
-        return _ENV_VALUE.match(text, at)
-    return value if any((is_close, is_entry)) else None
+    if not is_entry:
+        return value if is_close else None
+    return _ENV_VALUE.match(text, at) if is_close and key.isupper() else value
 
 
 def _stands_for_secret(value: str, key: str, kind: str) -> bool:

@@ -67,7 +67,7 @@ class ArgumentSchema(NamedTuple):
             if not isinstance(part, Mapping):
                 continue
             parts.append(part)
-            rest.append(self._referent(str(part.get("$ref"))))
+            rest.append(self._referent(part.get("$ref")))
             for name in ("allOf", "anyOf", "oneOf"):
                 branches = part.get(name)
                 branches = branches if isinstance(branches, list) else []
@@ -76,12 +76,14 @@ class ArgumentSchema(NamedTuple):
                 rest += nulls if name != "allOf" and len(others) > 1 else branches
         return parts
 
-    def _referent(self, reference: str) -> Any:
+    def _referent(self, reference: object) -> Any:
         """Return what a `$ref` refers to within the document (RFC 6901), `None` if it refers to anything else."""
+        if not isinstance(reference, str) or not reference.startswith("#/"):
+            return None
         place = self.document
-        for key in reference.removeprefix("#/").split("/") if reference.startswith("#/") else ():
+        for key in reference.removeprefix("#/").split("/"):
             place = place.get(key.replace("~1", "/").replace("~0", "~")) if isinstance(place, Mapping) else None
-        return place if reference.startswith("#/") else None
+        return place
 
 
 ANY_VALUE: Final = ArgumentSchema(None, None)
