@@ -124,10 +124,10 @@ def is_error(answer: object, levels: int = _MOST_LEVELS) -> bool:
 
 def _is_error_object(answer: Mapping[Any, Any], levels: int) -> bool:
     """Return whether an object says that it is an error, or has nothing but errors where an answer stands."""
+    status = _status_of(answer)
     if any(answer.get(key) == failed for key, failed in _FLAGS.items()):
         return True
-    status = _status_of(answer)
-    if True in (answer.get("success"), answer.get("ok")) or status in _GOOD_STATUSES:
+    if True in (answer.get("success"), answer.get("ok"), status in _GOOD_STATUSES):
         return False
     filled = {str(key): value for key, value in answer.items() if not _is_no_error(value)}
     wrapped = _WRAPPERS & filled.keys()

@@ -478,14 +478,16 @@ def _value_of_key(text: str, start: int, end: int) -> re.Match[str] | None:
         return _VALUE.match(text, at) if sign and before.endswith(("'", '"')) else None
     if sign == "=" and text[end:at] == "=" and before.endswith(("?", "&")):
         return _PARAM_VALUE.match(text, at)
-    return _value_of_name(text, text[start:end], at, sign, before, is_close=text[end:at] == sign)
-
-
-def _value_of_name(text: str, key: str, at: int, sign: str, before: str, *, is_close: bool) -> re.Match[str] | None:
-    """Return the value of a key without quotes, which begins after its sign; `is_close` if no space is around that."""
     value = _VALUE.match(text, at)
     if value is not None and value.lastgroup != "bare":
         return None if value.lastgroup == "open" else value  # a text in quotes
+    return _bare_value(value, text, text[start:end], at, sign, before, is_close=text[end:at] == sign)
+
+
+def _bare_value(
+    value: re.Match[str] | None, text: str, key: str, at: int, sign: str, before: str, *, is_close: bool
+) -> re.Match[str] | None:
+    """Return the value of a key if neither has quotes; `is_close` if no space is around the sign between them."""
     if not sign:
         is_option = key.startswith("--") and not text.startswith("-", at)
         return value if is_option or _COMMAND.search(before) else None
