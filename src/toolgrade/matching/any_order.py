@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate, chain
 from math import lcm
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from toolgrade._internal.budget import current_budget
 from toolgrade.errors import LimitError
@@ -34,14 +34,16 @@ class Board:
         called: The calls.
         slots: The slots; none for a list, in which each pattern is a required slot.
         steps: The step of each call of a plan; `None` where it is not known.
-        arguments: As for `align`.
-        output: As for `align`.
+        arguments: Whether argument objects are compared.
+        output: Whether outputs are compared.
 
     Attributes:
         size: The number of slots.
         sides: The comparison of all patterns with all calls.
-        leveled: The slots of the parts with optional slots, which count only once a call takes them.
-        limited: The calls that count although no slot is left for them: `times` has a greatest number.
+        in_optional_parts: The slots of those parts that have an optional slot: how many of them count depends on the
+            calls that take them.
+        with_limit: The calls that fit a slot with a greatest number of times. If `search` may be called twice at most
+            and was called three times, the third call has no slot, and counts as one more expected call.
     """
 
     def __init__(
@@ -58,30 +60,31 @@ class Board:
         self.called = called
         self.steps = steps
         self.size = len(slots) or len(patterns)
+        # The position of the first pattern of each slot among the patterns of all.
         self._first = [*accumulate((len(slot.patterns) for slot in slots), initial=0)]
-        """The position of the first pattern of each slot among those of all."""
+        # Whether slots state their turn, so that a call in another turn is another call.
         self._has_turns = any(item.turn is not None for item in patterns)
-        """Whether slots state their turn, so that a call in another turn is another call."""
         self._keys = list(map(self._key, called))
         self._accepted = self._accepted_keys() if slots else [(self._key(item),) for item in patterns]
         accepted = set(chain.from_iterable(self._accepted))
         names = {item.name for item, one in zip(called, self._keys, strict=True) if one in accepted}
         self.sides = CallScores(patterns, called, names, arguments=arguments, output=output)
         has_optional = not all(slot.required for slot in slots)
-        self.leveled: frozenset[int] = self._slots_of_optional_parts() if has_optional else frozenset()
-        self.limited: frozenset[int] = self._calls_of_limited_slots() if has_optional else frozenset()
+        self.in_optional_parts: frozenset[int] = self._slots_of_optional_parts() if has_optional else frozenset()
+        self.with_limit: frozenset[int] = self._calls_with_limit() if has_optional else frozenset()
 
     def _slots_of_optional_parts(self) -> frozenset[int]:
         parts = [members for members, _ in self.parts(range(self.size), range(len(self.called)))]
         optional = (part for part in parts if not all(self.slots[slot].required for slot in part))
         return frozenset[int]().union(*optional)
 
-    def _calls_of_limited_slots(self) -> frozenset[int]:
-        slots = {slot.family: index for index, slot in enumerate(self.slots) if slot.is_limited}.values()
-        return frozenset([call for call in range(len(self.called)) if any(self.fits(slot, call) for slot in slots)])
+    def _calls_with_limit(self) -> frozenset[int]:
+        one_of_each_family = {slot.family: index for index, slot in enumerate(self.slots) if slot.is_limited}.values()
+        calls = range(len(self.called))
+        return frozenset([call for call in calls if any(self.fits(slot, call) for slot in one_of_each_family)])
 
     def _key(self, item: CallItem) -> Hashable:
-        """Return what calls share that are accepted by the same slots."""
+        """Return the key of a call, its name (and turn): calls with one key are accepted by the same slots."""
         return (item.name, item.turn) if self._has_turns else item.name
 
     def _accepted_keys(self) -> list[Sequence[Hashable]]:
@@ -89,7 +92,7 @@ class Board:
         by_key = dict(zip(self._keys, self.called, strict=True))
         keys: list[Sequence[Hashable]] = []
         for index, slot in enumerate(self.slots):
-            if index and self.slots[index - 1].patterns is slot.patterns:
+            if index and self.slots[index - 1].patterns is slot.patterns:  # of one family
                 keys.append(keys[-1])
             elif self._has_one_key(slot):
                 keys.append((self._key(slot.patterns[0].item),))
@@ -99,12 +102,19 @@ class Board:
         return keys
 
     def _has_one_key(self, slot: Slot) -> bool:
+        """Return whether a slot is one exact name (and turn), so that its pattern has the key of each call it accepts.
+
+        Where others state a turn and it does not, it accepts the name in any turn, which are several keys.
+        """
         first = slot.patterns[0]
         is_exact = first.pattern is None and (first.item.turn is not None) == self._has_turns
         return is_exact and len(slot.patterns) == 1
 
     def best_pattern(self, slot: int, call: int) -> tuple[int, Ratio]:
-        """Return the position of the pattern of a plan's slot that is most similar to a call, and the similarity."""
+        """Return the position of the pattern of a plan's slot that is most similar to a call, and the similarity.
+
+        The slot must accept the call.
+        """
         best, best_ratio = self._first[slot], (-1, 1)
         for position, pattern in enumerate(self.slots[slot].patterns, best):
             if pattern.takes(self.called[call]):
@@ -114,19 +124,19 @@ class Board:
         return best, best_ratio
 
     def ratio(self, slot: int, call: int) -> Ratio:
-        """Return the similarity of a call to a slot of a plan that accepts its name."""
+        """Return the similarity of a call to a slot of a plan, which must accept it."""
         return self.best_pattern(slot, call)[1]
 
     def ratios(self, slots: Sequence[int], calls: Sequence[int]) -> dict[int, Sequence[Ratio | None]]:
         """Return, for each slot of one part, the similarity of each call; `None` where the slot cannot take it."""
         if not self.slots:
             return dict(zip(slots, self.sides.ratios(slots, calls), strict=True))
-        rows: dict[tuple[int, bool], list[Ratio | None]] = {}
-        keys = {slot: (self.slots[slot].family, self.slots[slot].required) for slot in slots}  # those are alike
-        for slot, key in keys.items():
-            if key not in rows:
-                rows[key] = [self.ratio(slot, call) if self._can_take(slot, call) else None for call in calls]
-        return {slot: rows[key] for slot, key in keys.items()}
+        kinds = {slot: (self.slots[slot].family, self.slots[slot].required) for slot in slots}
+        rows: dict[tuple[int, bool], list[Ratio | None]] = {}  # slots of one kind have the same
+        for slot, kind in kinds.items():
+            if kind not in rows:
+                rows[kind] = [self.ratio(slot, call) if self._can_take(slot, call) else None for call in calls]
+        return {slot: rows[kind] for slot, kind in kinds.items()}
 
     def _can_take(self, slot: int, call: int) -> bool:
         """Return whether a slot accepts a call by name; an optional slot takes none of another type or turn."""
@@ -139,32 +149,40 @@ class Board:
         return any(one.takes(item) and not self.sides.are_apart(one.item, item) for one in patterns)
 
     def parts(self, slots: Iterable[int], calls: Iterable[int]) -> list[tuple[list[int], list[int]]]:
-        """Return the connected parts of these slots and calls: who can take whom by name and turn.
+        """Return the connected parts of these slots and calls: slots and calls linked by which slot accepts which call.
 
         Parts are solved one by one, since an assignment is cubic in their size. For a list, each name is a part.
         """
         calls_of: dict[Hashable, list[int]] = {}
         for call in calls:
             calls_of.setdefault(self._keys[call], []).append(call)
-        part_of: dict[Hashable, tuple[list[int], list[Hashable]]] = {}
+        part_of: dict[Hashable, _Part] = {}
         for slot in slots:
-            part: tuple[list[int], list[Hashable]] | None = None
-            for name in filter(calls_of.__contains__, self._accepted[slot]):
-                other = part_of.get(name) or ([], [name])
-                if part is None:
-                    part = part_of[name] = other
-                    part[0].append(slot)
-                elif other is not part:
-                    part[0].extend(other[0])
-                    part[1].extend(other[1])
-                    part_of.update(dict.fromkeys(other[1], part))
+            keys = [key for key in self._accepted[slot] if key in calls_of]
+            if not keys:
+                continue
+            part = part_of.setdefault(keys[0], _Part([], [keys[0]]))
+            part.slots.append(slot)
+            for key in keys[1:]:
+                other = part_of.get(key, _Part([], [key]))
+                if other is not part:  # the slot joins two parts
+                    part.slots.extend(other.slots)
+                    part.keys.extend(other.keys)
+                    part_of.update(dict.fromkeys(other.keys, part))
         parts: list[tuple[list[int], list[int]]] = []
-        for name, (members, names) in part_of.items():
-            if len(names) == 1:
-                parts.append((members, calls_of[name]))
-            elif name == names[0]:
-                parts.append((sorted(members), sorted([call for one in names for call in calls_of[one]])))
+        for key, part in part_of.items():
+            if len(part.keys) == 1:
+                parts.append((part.slots, calls_of[key]))
+            elif key == part.keys[0]:  # each part once
+                parts.append((sorted(part.slots), sorted([call for one in part.keys for call in calls_of[one]])))
         return parts
+
+
+class _Part(NamedTuple):
+    """The slots of a connected part, and the keys of its calls."""
+
+    slots: list[int]
+    keys: list[Hashable]
 
 
 def positions_left(positions: Iterable[int], occupied: Iterable[int]) -> list[int]:
@@ -212,8 +230,8 @@ def _one_family(board: Board, members: list[int], reached: list[int]) -> Partner
 
 def _equal_first(board: Board, members: list[int], reached: list[int]) -> Partners:
     """Return the best pairs of expected calls of one name; equal ones are paired first where that loses nothing."""
-    if len(members) == 1 == len(reached):
-        return {members[0]: (reached[0], board.sides.ratio(members[0], reached[0]))}
+    if len(members) == 1 == len(reached):  # they are a pair, equal or not
+        return _assigned_part(board, members, reached, {})
     equal, is_complete = board.sides.equal_pairs(members, reached)
     if not is_complete:
         return _assigned_part(board, members, reached, equal)
@@ -254,16 +272,24 @@ def check_size(board: Board, members: Sequence[int], reached: Sequence[int]) -> 
 class PairWeights:
     """The aims of the pairs of some parts as one integer for each pair; 0 where a slot cannot take a call.
 
-    No sum of a lesser aim reaches the smallest step of a greater one: with k pairs at most and positions below `size`,
-    distances add up to less than `per_pair`, pairs to less than `per_equal`, equal pairs to less than the smallest
-    difference between two sums of similarities, and all that to less than the smallest level. In any order, distances
-    are left to `cheapest`.
+    The greatest sum of weights is best by the first aim, of these by the second, and so on: the aims are like the
+    digits of one number, each in a place of its own. From the least to the greatest, the places are
+
+    - 1 for each position that slot and call are apart, subtracted (in any order, `cheapest` sees to it instead);
+    - `per_pair` for a pair, more than the distances of all pairs together;
+    - `per_equal` for an equal pair, more than `per_pair` for all pairs;
+    - `whole` for similarity 1: the least difference of two sums of similarities is more than all equal pairs;
+    - `levels` for a slot in an optional part: more than the similarities of all pairs.
+
+    Example: 2 slots and 3 calls, in order, similarities in halves, an equal pair. There are at most 2 pairs, so 3 of a
+    place never come together: `per_pair` is 3 x 3 positions = 9, `per_equal` 9 x 3 = 27, and `whole` 2 x 27 x 3 = 162.
+    Slot 0 with call 1 and similarity 1/2 weighs 81 + 9 - 1 = 89.
 
     Args:
         board: The slots and calls.
         parts: The parts; there is at least one.
         equal: The partners of equal calls.
-        any_order: Whether pairs may cross. Then slots that count only once a call takes them come before similarity.
+        any_order: Whether pairs may cross. Only then the first aim of `engine` counts here.
     """
 
     def __init__(
@@ -278,15 +304,17 @@ class PairWeights:
             check_size(board, members, reached)
             self.calls.update(dict.fromkeys(members, reached))
             self.ratios.update(board.ratios(members, reached))
-        pairs = sum(min(len(members), len(reached)) for members, reached in parts) + 1
-        size = max(max(members[-1], reached[-1]) for members, reached in parts) + 1
+        more_than_pairs = sum(min(len(members), len(reached)) for members, reached in parts) + 1
+        positions = max(max(members[-1], reached[-1]) for members, reached in parts) + 1
         unit = lcm(*{ratio[1] for row in self.ratios.values() for ratio in filter(None, row)})
+        self.nearness, self.per_pair = (0, 1) if any_order else (1, more_than_pairs * positions)
         # In any order, a list has as many pairs as names allow, whatever the assignment.
-        self.nearness, self.per_pair = (0, 1) if any_order else (1, pairs * size)
-        self.per_equal = self.per_pair if any_order and not board.slots else self.per_pair * pairs
-        self.whole = unit * self.per_equal * (pairs if equal else 1)
-        lowest = 2 * self.whole * pairs
-        self.levels: tuple[int, ...] = (lowest, lowest * pairs, lowest * pairs**2) if any_order else ()
+        has_fixed_pairs = any_order and not board.slots
+        self.per_equal = self.per_pair if has_fixed_pairs else self.per_pair * more_than_pairs
+        self.whole = unit * self.per_equal * (more_than_pairs if equal else 1)
+        level = 2 * self.whole * more_than_pairs  # similarity and the lesser aims add less than `2 * whole` to a pair
+        self.levels: tuple[int, ...] = (level, level * more_than_pairs, level * more_than_pairs**2) if any_order else ()
+        """For a call with a limit, for an optional slot, and for a required slot."""
 
     def ratio(self, slot: int, call: int) -> Ratio:
         """Return the similarity of a pair."""
@@ -304,17 +332,17 @@ class PairWeights:
         partner = self.equal.get(slot)
         if partner is not None and partner in own_calls:
             weights[own_calls.index(partner)] += self.per_equal
-        if self.levels and slot in self.board.leveled:
-            return [
-                weight and weight + self._level(slot, call) for weight, call in zip(weights, own_calls, strict=True)
-            ]
+        if self.levels and slot in self.board.in_optional_parts:
+            for index, call in enumerate(own_calls):
+                if weights[index]:
+                    weights[index] += self._level(slot, call)
         return weights
 
     def _level(self, slot: int, call: int) -> int:
-        """Return what the first aim adds to a pair, whose slot counts only if a call takes it."""
+        """Return what the first aim of `engine` adds to a pair."""
         if not self.board.fits(slot, call):
             return 0
-        extra = self.levels[0] if call in self.board.limited else 0
+        extra = self.levels[0] if call in self.board.with_limit else 0
         return self.levels[2 if self.board.slots[slot].required else 1] + extra
 
     def within(self, slot: int, calls: Sequence[int]) -> list[int]:

@@ -79,7 +79,11 @@ class _Pairing(NamedTuple):
 def _aligned(board: Board, *, ordered: bool) -> Alignment:
     """Return the best alignment of a board."""
     # The counts of the first aim are those of any order, whatever the order and the rules.
-    best = {} if ordered and not board.leveled else in_any_order(board, range(board.size), range(len(board.called)))
+    best = (
+        {}
+        if ordered and not board.in_optional_parts
+        else in_any_order(board, range(board.size), range(len(board.called)))
+    )
     pairing = _in_order(board) if ordered else _in_any_order(board, best)
     return _alignment(board, pairing, _expected_count(board, best), ordered=ordered)
 
@@ -89,7 +93,7 @@ def _expected_count(board: Board, best: Partners) -> int:
     if not board.slots:
         return board.size
     taken = sum(slot.required or index in best for index, slot in enumerate(board.slots))
-    return taken + len(board.limited.difference(_calls(best)))
+    return taken + len(board.with_limit.difference(_calls(best)))
 
 
 def _in_any_order(board: Board, best: Partners) -> _Pairing:
@@ -134,7 +138,7 @@ def _alignment(board: Board, pairing: _Pairing, expected_count: int, *, ordered:
         unexpected=tuple(positions_left(range(len(board.called)), _calls(every))),
         unused=unused,
         gap=gap,
-        excess=tuple(sorted(board.limited.difference(_calls(every)))),
+        excess=tuple(sorted(board.with_limit.difference(_calls(every)))),
     )
 
 

@@ -272,9 +272,9 @@ class _Search:
     def _counts(self, pairs: Pairs) -> tuple[int, int, int]:
         """Return, of the pairs in parts with optional slots, how many slots are required and how many calls limited."""
         board = self.rules.board
-        leveled = {slot: call for slot, call in pairs.items() if slot in board.leveled}
-        required = sum(board.slots[slot].required for slot in leveled)
-        return len(leveled), required, len(board.limited.intersection(leveled.values()))
+        calls = {slot: call for slot, call in pairs.items() if slot in board.in_optional_parts}
+        required = sum(board.slots[slot].required for slot in calls)
+        return len(calls), required, len(board.with_limit.intersection(calls.values()))
 
     def _consider(self, pairs: Mapping[int, int], used: set[int]) -> None:
         empty = set(self.slots).difference(pairs)
