@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import date
 from decimal import Decimal
@@ -223,23 +223,11 @@ def compare_answer(expected: str, answer: str) -> tuple[Fraction, str, list[str]
     such as `not` are compared, else all words, and all of a text of two words. The first result is the share of those
     that the answer has, at most 0.9 if it lacks a value or a word such as `not`.
     """
-    matches = _compiled(_NAMES).findall(expected)
-    names = {token.value for name in matches for token in tokens_of(plain_text(name))} - _MEASURES.keys()
-
-    def decides(token: _Token) -> bool:
-        """Return whether a token is a value; in a script without capital letters each word may be a name."""
-        return token.kind != "word" or token.value in names or token.value == token.value.upper() or _is_value(token)
-
     current_budget().spend(2 * len(answer), "a search in texts")
-    facts = list({one.keys: one for one in _facts(expected) if one.token.kind != "symbol"}.values())
+    facts, has_values = _required_facts(expected)
     if not facts:
         credit = Fraction("".join(plain_text(expected).split()) in "".join(plain_text(answer).split()))
         return credit, f"{credit} of 1 texts", []
-    has_values = any(decides(one.token) for one in facts)
-    if has_values:
-        words = [one for one in facts if one.token.value not in _MEASURES]
-        firm = [one for one in words if decides(one.token) or one.token.value in _POLARITY]
-        facts = firm if len(words) > _MOST_SHORT else words
     answer_keys = {key for fact in _facts(answer, is_answer=True) for key in fact.keys}
     absent = [one for one in facts if one.keys.isdisjoint(answer_keys)]
     share = 1 - Fraction(len(absent), len(facts))
@@ -249,24 +237,51 @@ def compare_answer(expected: str, answer: str) -> tuple[Fraction, str, list[str]
     return share, terms, [one.text for one in absent if has_values]
 
 
+def _required_facts(expected: str) -> tuple[list[_Fact], bool]:
+    """Return what an answer must say, and whether there are values in it; then only words such as `not` count, too."""
+    matches = _compiled(_NAMES).findall(expected)
+    names = {token.value for name in matches for token in tokens_of(plain_text(name))} - _MEASURES.keys()
+    facts = list({one.keys: one for one in _facts(expected)}.values())
+    values = {one.token.value for one in facts if _decides(one.token, names)}
+    if values:
+        facts = [one for one in facts if one.token.value not in _MEASURES]
+        if len(facts) > _MOST_SHORT:
+            values |= _POLARITY
+            facts = [one for one in facts if one.token.value in values]
+    return facts, bool(values)
+
+
+def _decides(token: _Token, names: Set[str]) -> bool:
+    """Return whether a token is a value; in a script without capital letters each word may be a name."""
+    return token.kind != "word" or token.value in names or token.value == token.value.upper() or _is_value(token)
+
+
 def _facts(text: str, *, is_answer: bool = False) -> Iterator[_Fact]:
-    """Yield what a text says, token by token, with keys of all that an answer says by it."""
+    """Yield what a text says, token by token, but for its symbols."""
     plain = _compiled(_OTHER_SPELLINGS).sub(_usual_spelling, plain_text(text))
     tokens = tokens_of(plain)
-    for before, token, after in zip((None, *tokens), tokens, (*tokens[1:], None), strict=False):
+    edge = _Token(0, 0, "", "")
+    for before, token, after in zip((edge, *tokens), tokens, (*tokens[1:], edge), strict=False):
         for part in (token, *(_parts(plain, token) if is_answer else ())):
-            values, near = {part.value}, [part]
+            near = [part]
             if part.kind == "number":
-                values = {*part.value, plain[part.start : part.end].strip()}  # other numbers may change the readings
-                near += [one for one in (before,) if one and one.value in _CURRENCIES]
-                near += [one for one in (after,) if one and one.value in _MEASURES]
-            elif part.kind == "date" and is_answer:
-                values = set(product(*((one, None) for one in part.value)))
-            units = {_MEASURES[one.value] for one in near[1:]}
-            # A unit fits itself and none, and what is expected without a unit fits any.
-            marks = {"any", *(units or {""})} if is_answer else {"", *units} if units else {"any"}
-            display = plain[min(one.start for one in near) : max(one.end for one in near)].strip()
-            yield _Fact(part, frozenset(product(values, marks)), display)
+                near = [*[before] * (before.value in _CURRENCIES), part, *[after] * (after.value in _MEASURES)]
+            if part.kind != "symbol":
+                units = {_MEASURES[one.value] for one in near if one is not part}
+                keys = _keys(part, plain, units, is_answer=is_answer)
+                yield _Fact(part, keys, plain[near[0].start : near[-1].end].strip())
+
+
+def _keys(token: _Token, plain: str, units: set[str], *, is_answer: bool) -> frozenset[Any]:
+    """Return all that an answer says by a token with these units, or what an expected token asks for."""
+    values = {token.value}
+    if token.kind == "number":
+        values = {*token.value, plain[token.start : token.end].strip()}  # other numbers may change the readings
+    elif token.kind == "date" and is_answer:
+        values = set(product(*((one, None) for one in token.value)))
+    # A unit fits itself and none, and what is expected without a unit fits any.
+    marks = {"any", *(units or {""})} if is_answer else {"", *units} if units else {"any"}
+    return frozenset(product(values, marks))
 
 
 def _usual_spelling(match: Any) -> str:  # noqa: ANN401 - the package has no types
@@ -385,21 +400,20 @@ def _is_id(parts: Sequence[str]) -> bool:
     return has_digit and any(at is parts[0] or len(at) < _SHORT_WORD or not at.isalpha() for at in mixed)
 
 
-def _date(parts: dict[str, str | None]) -> tuple[Any, Any, Any] | None:
+def _date(parts: Mapping[str, Any]) -> tuple[Any, Any, Any] | None:
     """Return the year, the month and the day of a date, as texts if it is not known which is which."""
-    year, month, day = parts["y"], parts["m"], parts["d"]
-    if parts["name"]:
-        month = str(_MONTH_NUMBERS[parts["name"]])
-    elif parts["a"] and parts["b"]:
+    year, month, day = parts["y"], parts["m"] or _MONTH_NUMBERS.get(parts["name"]), parts["d"]
+    if parts["a"]:
         day, month = parts["a"], parts["b"]
-        if int(month) > _MOST_MONTHS and parts["sep"] != ".":
-            day, month = month, day
-        elif parts["sep"] != "." and int(day) <= _MOST_MONTHS and int(day) != int(month):
-            return int(year or 0), day.lstrip("0"), month.lstrip("0")
-    numbers = [int(part) if part else None for part in (year, month, day)]
+        if parts["sep"] != ".":
+            if int(month) > _MOST_MONTHS:
+                day, month = month, day
+            elif int(day) <= _MOST_MONTHS and int(day) != int(month):
+                return int(year), day.lstrip("0"), month.lstrip("0")
+    year, month, day = (None if part is None else int(part) for part in (year, month, day))
     with suppress(ValueError):
-        date(numbers[0] or 2000, numbers[1] or 1, numbers[2] or 1)  # a leap year, if it is not stated
-        return numbers[0], numbers[1], numbers[2]
+        date(year or 2000, month or 1, day or 1)  # a leap year, if it is not stated
+        return year, month, day
     return None
 
 
