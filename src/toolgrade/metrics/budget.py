@@ -101,26 +101,26 @@ class BudgetMetric(Metric):
 
     def _measure(self, case: TestCase) -> MetricResult:
         check_case(case, type(self).__name__)
-        limits = self._limits
-        spent = {unit: self._spent(unit, case) for unit in limits}
-        amounts = {unit: amount for unit, amount in spent.items() if not isinstance(amount, str)}
-        unknown = [
-            f"the {unit} of the run {'is' if unit == 'cost' else 'are'} unknown: {spent[unit]}"
-            for unit in spent
-            if unit not in amounts
-        ]
-        scores = {unit: float(amount <= limits[unit]) for unit, amount in amounts.items()}
+        scores: dict[str, float] = {}
+        sums: dict[str, str] = {}
+        findings: list[Finding] = []
+        unknown: list[str] = []
+        for unit, limit in self._limits.items():
+            amount = self._spent(unit, case)
+            if isinstance(amount, str):
+                unknown.append(f"the {unit} of the run {'is' if unit == 'cost' else 'are'} unknown: {amount}")
+                continue
+            text = _text(unit, amount, limit)
+            scores[unit] = float(amount <= limit)
+            sums[unit] = f"{text} = {scores[unit]:g}"
+            if amount > limit:
+                findings.append(Finding("over_budget", f"Over budget: {text}.", ""))
         # A limit that is exceeded decides, whatever is unknown beside it.
         if unknown and 0.0 not in scores.values():
             raise MissingFieldError(
                 f"{type(self).__name__} cannot check a limit{case_label(case)}: {'; '.join(unknown)}"
             )
-        texts = {unit: _text(unit, amount, limits[unit]) for unit, amount in amounts.items()}
-        details = Details(
-            sums={unit: f"{text} = {scores[unit]:g}" for unit, text in texts.items()},
-            findings=[Finding("over_budget", f"Over budget: {texts[unit]}.", "") for unit in texts if not scores[unit]],
-            warnings=unknown,
-        )
+        details = Details(sums, findings=findings, warnings=unknown)
         return result_of(self, self._about(case, Measurement(scores, details)))
 
     def _spent(self, unit: str, case: TestCase) -> float | str:
@@ -131,11 +131,9 @@ class BudgetMetric(Metric):
         if unit == "seconds":
             return "the duration was not recorded" if run.duration is None else run.duration
         usage = run.usage or {}
-        if unit == "cost" and usage.keys() >= _TOKENS:
-            return self._cost(run.models, usage)
-        if unit == "tokens" and usage.keys() >= _TOKENS:
-            return sum(usage[name] for name in _TOKENS)
-        return usage.get("total_tokens", _NO_USAGE) if unit == "tokens" else _NO_USAGE
+        if usage.keys() >= {"input_tokens", "output_tokens"}:
+            return self._cost(run.models, usage) if unit == "cost" else usage["input_tokens"] + usage["output_tokens"]
+        return usage["total_tokens"] if unit == "tokens" and "total_tokens" in usage else "the usage was not recorded"
 
     def _cost(self, models: Sequence[str], usage: Mapping[str, int]) -> float | str:
         """Return the cost of tokens, of several models the end of its range that is nearer to the limit."""
@@ -151,10 +149,6 @@ class BudgetMetric(Metric):
         if lowest <= limit < highest:
             return f"between {lowest:,.6g} and {highest:,.6g}, as it was not recorded which model used which tokens"
         return highest if highest <= limit else lowest
-
-
-_TOKENS: Final = {"input_tokens", "output_tokens"}
-_NO_USAGE: Final = "the usage was not recorded"
 
 
 def _text(unit: str, amount: float, limit: float) -> str:

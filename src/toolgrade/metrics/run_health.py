@@ -135,8 +135,8 @@ class RunHealthMetric(Metric):
 
     def _measure(self, case: TestCase) -> MetricResult:
         check_case(case, type(self).__name__)
-        answer, calls = _final_text(case), case.tools_called
-        checks = [_answered(case, answer), *_checks_of_calls(calls or ()), *_no_admission(answer)]
+        answer, calls = _final_text(case), case.tools_called or ()
+        checks = [_answered(case, answer), *_checks_of_calls(calls), *_no_admission(answer)]
         parts = {check.name: check.value for check in checks if check.value is not None}
         scores = {"total": fmean(parts.values())} if parts else {}
         terms = " + ".join(f"{name} {number_text(value)}" for name, value in parts.items())
@@ -145,9 +145,9 @@ class RunHealthMetric(Metric):
             parts=parts,
             findings=[finding for check in checks for finding in check.findings],
             warnings=[
-                *(["the calls were not recorded"] if calls is None else ()),
+                *(["the calls were not recorded"] if case.tools_called is None else ()),
                 *(warning for check in checks for warning in check.warnings),
-                *inferred_success_warnings(calls or ()),
+                *inferred_success_warnings(calls),
             ],
         )
         return result_of(self, self._about(case, Measurement(scores, details, skip_reason="nothing could be checked")))

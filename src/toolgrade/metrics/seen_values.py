@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
@@ -66,6 +65,8 @@ _RELATIVE: Final = re.compile(
 _COUNTS: Final = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 _DAYS: Final = {"day": 1, "week": 7, "month": 31, "year": 366}
 _NEAR_WEEKDAY: Final = 14
+_EDGE_DAYS: Final = (None, 1, 28, 29, 30, 31)
+"""Days of a month that a date in another form may lack."""
 _MAY_BE_DATE: Final = re.compile(
     r"\d[-/.年]\d|jan|feb|mar|mär|apr|avr|abr|may|mai|maj|jun|jui|jul|aug|aoû|ago|sep|set|oct|okt|out|nov|dec|dez|déc|dic"
 )
@@ -132,10 +133,16 @@ def values_of(content: object) -> list[Value]:
     return [Value("address", address) for address in foreign] + [
         Value(token.kind, plain[token.start : token.end].strip(), token.value)
         for token in tokens_of(plain)
-        if token.kind in ("date", "id", "address")
-        or (token.kind == "number" and any(map(_tells, token.value)))
-        or (token.kind == "word" and len(token.value) >= _LEAST_JOINED and _has_digit(token.value))
+        if _is_telling(token.kind, token.value)
     ]
+
+
+def _is_telling(kind: str, meaning: Any) -> bool:  # noqa: ANN401 - depends on the kind
+    if kind == "number":
+        return any(map(_tells, meaning))
+    if kind == "word":
+        return len(meaning) >= _LEAST_JOINED and _has_digit(meaning)
+    return kind != "symbol"
 
 
 def is_id(content: object) -> bool:
@@ -304,10 +311,11 @@ class SeenValues:
         seen = [(other, leaf) for other, leaf in self._dates if admits(leaf.event)]
         years = {year for (year, _, _), _ in seen} | {day.year for day in self._days}
         for year, month, day in _readings_of_date(value.meaning):
+            any_year = year in {*years, None} or not self._knows_prompt
             for (other_year, other_month, other_day), leaf in seen:
-                lacks_year = None in (year, other_year) and (year in {*years, None} or not self._knows_prompt)
-                lacks_day = None in (day, other_day) and (day in (None, 1) or day > 27)  # noqa: PLR2004 - days of a month
-                if month == other_month and (year == other_year or lacks_year) and (day == other_day or lacks_day):
+                fits_year = year == other_year or (any_year and None in (year, other_year))
+                fits_day = day == other_day or (day in _EDGE_DAYS and None in (day, other_day))
+                if month == other_month and fits_year and fits_day:
                     return leaf
         return None
 
@@ -318,23 +326,23 @@ class SeenValues:
         date. If none is known, as the system prompt was not recorded, the words can mean any day.
         """
         days = self._days.union(self._dates_of_clocks(admits))
+        any_day = not days and not self._knows_prompt
         words = [leaf for leaf in self.leaves if leaf.event.kind == "user" and admits(leaf.event)]
-        for year, month, day in _readings_of_date(value.meaning):
-            with suppress(ValueError):
-                meant = date(year or 0, month or 0, day or 0)
-                for leaf in words:
-                    span, weekdays = _relative_days(leaf.text)
-                    near = _NEAR_WEEKDAY if meant.weekday() in weekdays else span
-                    is_unknown = not days and not self._knows_prompt and max(near, span) >= 0
-                    if is_unknown or any(abs((meant - one).days) <= max(near, span) for one in days):
-                        return leaf
+        for meant in filter(None, map(_whole_date, _readings_of_date(value.meaning))):
+            for leaf in words:
+                span, weekdays = _relative_days(leaf.text)
+                if meant.weekday() in weekdays:
+                    span = max(span, _NEAR_WEEKDAY)
+                if (any_day and span >= 0) or any(abs((meant - one).days) <= span for one in days):
+                    return leaf
         return None
 
     def _dates_of_clocks(self, admits: Admits) -> Iterator[date]:
-        for (year, month, day), leaf in self._dates:
+        for reading, leaf in self._dates:
+            day = _whole_date(reading)
             is_clock = leaf.event.kind == "tool" and len(str(leaf.event.content)) <= _LONGEST_CLOCK
-            if year and month and day and (is_clock or leaf.event.kind == "system") and admits(leaf.event):
-                yield date(year, month, day)
+            if day and (is_clock or leaf.event.kind == "system") and admits(leaf.event):
+                yield day
 
     def derived(self, value: Value, sources: Iterable[Leaf], admits: Admits) -> Leaf | None:
         """Return a leaf whose number gives a number by a sum or a difference; `None` if none does.
@@ -443,6 +451,11 @@ def _readings_of_date(meaning: tuple[Any, Any, Any]) -> set[_Date]:
     year, *others = meaning
     month, day = (int(one) if isinstance(one, str) else one for one in others)
     return {(year, month, day), (year, day, month)} if isinstance(others[0], str) else {(year, month, day)}
+
+
+def _whole_date(reading: _Date) -> date | None:
+    year, month, day = reading
+    return date(year, month, day) if year and month and day else None
 
 
 def _relative_days(text: str) -> tuple[int, set[int]]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
+from statistics import mean
 from typing import Any, ClassVar, NamedTuple, get_args
 
 from toolgrade._internal.json import REDACTED, is_number
@@ -171,25 +172,23 @@ class TaskSuccessMetric(Metric):
         return result_of(self, self._about(case, measured))
 
     def _with_calls(
-        self, case: TestCase, expected: list[ToolCall] | Expectation, stated: Sequence[_Term]
+        self, case: TestCase, expected: list[ToolCall] | Expectation, parts: Sequence[_Term]
     ) -> Measurement:
-        """Return the measurement of a case that states the calls; `stated` are its other parts."""
+        """Return the measurement of a case that states the calls; `parts` are what else it states."""
         metric = type(self).__name__
         calls = calls_in_turns(case, called_tools(case, metric), expected, metric)
         compared, variants = changes_of_case(case, expected, calls, self._filter, by_meaning=self.compare == "meaning")
-        parts = [] if self.calls_only else stated
 
         def total(changes: TaskChanges) -> float:
             return 0.0 if changes.forbidden else self._scoring.score(changes) * _product(parts)
 
         changes = max(variants, key=total)
-        rules = {index: f", by {text!r}" for index, text in changes.forbidden}
-        rules |= {index: "" for index, call in compared.called.items() if matches(call.name, self.forbidden)}
-        forbidden = [call_finding("forbidden", "Forbidden", calls[at], at, rules[at]) for at in sorted(rules)]
-        plans = () if isinstance(expected, list) else expected.plans
-        score = 0.0 if rules else total(changes)
+        forbidden = self._forbidden_calls(compared.called, changes.forbidden)
+        may_forbid = bool(self.forbidden)
+        score = 0.0 if forbidden else total(changes)
         warnings = [*compared.warnings]
         if not isinstance(expected, list):
+            may_forbid = may_forbid or any(map(has_forbidden_calls, expected.plans))
             whole = replace(changes.writes, gap=changes.writes.gap + changes.reads.gap)
             warnings = [*plan_warnings(expected, whole, arguments=True), *changes.warnings, *warnings]
         unknown = sum(finding.kind == "unknown_effect" for finding in compared.findings)
@@ -206,7 +205,7 @@ class TaskSuccessMetric(Metric):
             in_order.out_of_order,
             tuple(parts),
             tuple([call.name for call in calls]),
-            tuple(forbidden) if self.forbidden or any(map(has_forbidden_calls, plans)) else None,
+            tuple(forbidden) if may_forbid else None,
             compared.findings,
             tuple(warnings),
             compared.undone,
@@ -220,15 +219,18 @@ class TaskSuccessMetric(Metric):
 
     def _without_calls(self, case: TestCase, parts: Sequence[_Term]) -> Measurement:
         """Return the measurement of a case that does not state the calls; only forbidden ones are looked for."""
-        forbidden = self._forbidden_calls(case) if self.forbidden else None
+        called = self._filter.without_failed([], case.tools_called or []).called
+        forbidden = self._forbidden_calls(called) if self.forbidden else None
         score = 0.0 if forbidden else _product(parts)
         return Measurement({"total": score}, _PartsExplained(score, parts, forbidden))
 
-    def _forbidden_calls(self, case: TestCase) -> list[Finding]:
-        """Return a finding for each forbidden call that did not fail, in a case that does not state the calls."""
-        done = self._filter.without_failed([], case.tools_called or []).called
-        broken = {index: call for index, call in done.items() if matches(call.name, self.forbidden)}
-        return [call_finding("forbidden", "Forbidden", call, index) for index, call in broken.items()]
+    def _forbidden_calls(
+        self, called: Mapping[int, ToolCall], by_plan: Sequence[tuple[int, str]] = ()
+    ) -> list[Finding]:
+        """Return a finding for each call that the metric or a plan forbids."""
+        rules = {index: f", by {text!r}" for index, text in by_plan}
+        rules |= {index: "" for index, call in called.items() if matches(call.name, self.forbidden)}
+        return [call_finding("forbidden", "Forbidden", called[at], at, rules[at]) for at in sorted(rules)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -560,12 +562,10 @@ def _part_credit(part: Any, answer: str, index: TextIndex) -> Fraction:  # noqa:
         return Fraction(index.contains(part))
     if isinstance(part, Contains):
         return _part_credit(part.value, answer, index)
-    if isinstance(part, ContainsAll):
-        return sum((_part_credit(one, answer, index) for one in part.values), Fraction(0)) / len(part.values)
-    if isinstance(part, AnyOf):
-        return max(_part_credit(one, answer, index) for one in part.values)
-    if isinstance(part, AllOf):
-        return min(_part_credit(one, answer, index) for one in part.values)
+    if isinstance(part, (ContainsAll, AnyOf, AllOf)):
+        credits = [_part_credit(one, answer, index) for one in part.values]
+        combine = mean if isinstance(part, ContainsAll) else max if isinstance(part, AnyOf) else min
+        return combine(credits)
     if isinstance(part, Not):
         return Fraction(_part_credit(part.value, answer, index) < 1)
     if isinstance(part, Approx):

@@ -268,8 +268,8 @@ def shared_prefix(names: frozenset[str]) -> str:
     """
     first = min(names, default="")
     shared = shared_length(first, max(names, default=""))
-    starts = [match.end() for match in islice(_START.finditer(first), _MOST_STARTS)]
-    for start in reversed([start for start in starts if start <= shared]):
+    starts = [match.end() for match in islice(_START.finditer(first), _MOST_STARTS) if match.end() <= shared]
+    for start in reversed(starts):
         rests = (_action(name[start : start + _LONGEST]) for name in names)
         verbs = {words[0]: _verb_effect(words[0]) for words in rests if words}
         reads = {verb for verb, effect in verbs.items() if effect is ToolEffect.READ}
@@ -357,13 +357,22 @@ def _effect_after_prefix(words: list[str]) -> ToolEffect | None:
     effect = _first_effect(words[1:])  # `ticket_get_owner`, `orders_cancel`
     place = _verb_place(words)
     verb, *others = words[place:]
-    if effect is ToolEffect.READ and place and others and _may_write(verb, others):
-        return None
-    if not place or not others or verb not in _NOUNS or effect is ToolEffect.WRITE:
+    if not place or not others:
         return effect
-    if effect is ToolEffect.READ:  # `feature_flag_get`, but `acme_set_search_mode`
-        is_thing = verb in _THINGS or others[0] in _GETTERS or _first_effect(others[-1:])
-        return effect if is_thing else _verb_effect(verb)
+    if effect is ToolEffect.READ and _may_write(verb, others):
+        return None
+    if effect is ToolEffect.WRITE or verb not in _NOUNS:
+        return effect
+    if effect is None:
+        return _effect_of_noun(words, place)
+    # `feature_flag_get`, but `acme_set_search_mode`
+    is_thing = verb in _THINGS or others[0] in _GETTERS or _first_effect(others[-1:])
+    return effect if is_thing else _verb_effect(verb)
+
+
+def _effect_of_noun(words: list[str], place: int) -> ToolEffect | None:
+    """Return the effect of a name whose only verb may be a noun, and is at this place."""
+    verb, *others = words[place:]
     if not _UNCLEAR.isdisjoint(words[:place]):
         return None
     if _verb_effect(verb) is ToolEffect.WRITE:  # `acme_book_flight`

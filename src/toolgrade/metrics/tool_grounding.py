@@ -14,7 +14,7 @@ from toolgrade._internal.options import enabled, require
 from toolgrade._internal.text import number_text, plural, printable
 from toolgrade._internal.tool_names import first_match, matches, read_patterns
 from toolgrade.calls import ToolCall, ToolEffect, first_of_step
-from toolgrade.cases import TestCase, WholeConversation, input_with_images
+from toolgrade.cases import Run, TestCase, WholeConversation, input_with_images
 from toolgrade.errors import ConfigurationError
 from toolgrade.expect.from_call import From
 from toolgrade.failed_calls import is_unrecorded, looks_failed
@@ -130,22 +130,27 @@ class ToolGroundingMetric(CallMetric):
         if self.answer:
             checked += run.check_answer()
         findings = sorted(filter(None, checked), key=lambda finding: _ORDER.index(finding.kind))
-        traced = sum(finding.kind == "traced" for finding in findings)
-        is_broken = any(finding.kind == "wrong_source" for finding in findings)
-        score = 0.0 if is_broken or not findings else traced / len(findings)
-        share = f"{traced} traced / {plural(len(findings), 'value')} = {number_text(score)}"
+        kinds = [finding.kind for finding in findings]
+        traced = kinds.count("traced")
+        scores, sums = dict[str, float](), dict[str, str]()
+        if "wrong_source" in kinds:
+            scores, sums = {"grounded": 0.0}, {"grounded": "a value came from where it must not = 0"}
+        elif kinds:
+            scores = {"grounded": traced / len(kinds)}
+            share = f"{traced} traced / {plural(len(kinds), 'value')}"
+            sums = {"grounded": f"{share} = {number_text(scores['grounded'])}"}
         reason = "they are redacted, or may come from what was not recorded"
         details = Details(
-            {"grounded": "a value came from where it must not = 0" if is_broken else share} if findings else {},
+            sums,
             findings=findings,
             warnings=[
                 *(effects.warnings((), calls) if self.only else ()),
                 *omission_warnings(len(checked) - len(findings), reason, "value"),
-                *([_UNKNOWN_PROMPT] if traced < len(findings) and not run.knows_prompt else ()),
+                *([_UNKNOWN_PROMPT] if traced < len(kinds) and not run.knows_prompt else ()),
             ],
         )
         skip_reason = "nothing in arguments and answer must come from somewhere"
-        return Measurement({"grounded": score} if findings else {}, details, skip_reason=skip_reason)
+        return Measurement(scores, details, skip_reason=skip_reason)
 
     def _arguments(self, run: _SeenRun, call: ToolCall, index: int) -> list[Finding | None]:
         """Return a finding for each argument of a call that counts; `None` for one that cannot be checked."""
@@ -156,12 +161,11 @@ class ToolGroundingMetric(CallMetric):
             names = [*accumulate([call.name, *(key for key in path if isinstance(key, str))], "{}.{}".format)][:0:-1]
             if not any(matches(name, self.ignore) for name in names):
                 # What is said of an argument holds for all that is in it.
-                pattern = next(filter(None, (first_match(name, self.sources) for name in names)), None)
-                is_key = path[-1:] == (value,)
-                if pattern is None and is_key:
-                    continue
-                argument = _Argument(path, value, () if pattern is None else self.sources[pattern], is_key)
-                arguments += [argument] if argument.values or has_mark(value) else []
+                patterns = filter(None, (first_match(name, self.sources) for name in names))
+                origins = next(map(self.sources.__getitem__, patterns), ())
+                argument = _Argument(path, value, origins, is_key=path[-1:] == (value,))
+                if (origins or not argument.is_key) and (argument.values or has_mark(value)):
+                    arguments.append(argument)
         return run.check_arguments(call, index, arguments)
 
 
@@ -190,10 +194,9 @@ class _SeenRun:
 
     def __init__(self, case: TestCase, calls: Sequence[ToolCall]) -> None:
         self._case, self._calls = case, calls
-        instructions = None if case.run is None else case.run.instructions
-        started = None if case.run is None else case.run.started_at
-        self._seen = SeenValues(events_of(case, calls), [] if started is None else [started.date()])
-        self.knows_prompt = instructions is not None
+        run = case.run or Run()
+        self._seen = SeenValues(events_of(case, calls), [run.started_at.date()] if run.started_at else [])
+        self.knows_prompt = run.instructions is not None
         self._ungrounded = 0
 
     def check_arguments(self, call: ToolCall, index: int, arguments: Sequence[_Argument]) -> list[Finding | None]:
@@ -336,8 +339,9 @@ def _leaves(arguments: Mapping[str, Any], *, keys: bool = False) -> Iterator[tup
 
 def events_of(case: TestCase, calls: Sequence[ToolCall]) -> Iterator[Event]:
     """Yield all that the agent saw, and its own calls."""
-    if case.run is not None and case.run.instructions is not None:
-        yield Event("system", case.run.instructions)
+    run = case.run or Run()
+    if run.instructions is not None:
+        yield Event("system", run.instructions)
     for turn, text in _texts_of_user(case):
         yield Event("user", text, turn=turn)
     for tool in read_tools(case.available_tools) or ():
@@ -360,7 +364,7 @@ def _texts_of_user(case: TestCase) -> Iterator[tuple[int | None, str]]:
         return
     parts = case.input if isinstance(case.input, list) else [case.input]
     yield from ((None, part) for part in parts if isinstance(part, str))
-    turns = [] if case.run is None else [turn for turn in case.run.dialogue if turn.role == "user"]
+    turns = [turn for turn in (case.run or Run()).dialogue if turn.role == "user"]
     yield from ((number, turn.content) for number, turn in enumerate(turns, start=1))
 
 
