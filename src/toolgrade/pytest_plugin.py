@@ -218,19 +218,16 @@ def _note_taker(item: pytest.Item) -> Callable[[Note], None]:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
     """Attach the results to the report of a test, and show failed ones side by side."""
     report: pytest.TestReport = (yield).get_result()
-    notes = item.stash.get(_NOTES, None)
+    notes = item.stash.setdefault(_NOTES, [])
     if report.when == "setup":
         item.stash[_MEASURED] = False  # also before the test is run again
-    has_measured = item.stash[_MEASURED] or any("case" in note for note in notes or ())
-    uses_fixture = "toolgrade" in getattr(item, "fixturenames", ())
-    if uses_fixture and (report.failed or not (has_measured or notes)):
-        why = _why_broken(item, report, call, has_measured=has_measured)
-        if why:
-            from toolgrade._pytest.summary import broken_note
+    has_measured = item.stash[_MEASURED] or any("case" in note for note in notes)
+    why = _why_broken(item, report, call, has_measured=has_measured)
+    if why:
+        from toolgrade._pytest.summary import broken_note
 
-            notes = item.stash.setdefault(_NOTES, [])
-            notes.append(broken_note(item.name, _golden_of(item), why, call.excinfo and call.excinfo.value))
-            has_measured = True
+        notes.append(broken_note(item.name, _golden_of(item), why, call.excinfo and call.excinfo.value))
+        has_measured = True
     item.stash[_MEASURED] = has_measured
     if notes:
         from toolgrade._internal.json import json_text
@@ -254,11 +251,14 @@ def _why_broken(
 
     A test of a golden that measured nothing fails for it.
     """
+    if "toolgrade" not in getattr(item, "fixturenames", ()):
+        return ""
     if report.failed and call.excinfo is not None:
         if has_measured and next(_failed_reports(call.excinfo.value), None) is not None:
             return ""  # the results say it
         return f"the test ended {'after' if has_measured else 'before'} it measured"
-    if report.when != "call" or not report.passed or item.get_closest_marker("toolgrade_goldens") is None:
+    is_golden = item.get_closest_marker("toolgrade_goldens") is not None
+    if report.when != "call" or not report.passed or not is_golden or has_measured or item.stash[_NOTES]:
         return ""
     report.outcome = "failed"
     report.longrepr = f"{item.nodeid}: the test of a golden measured nothing; call toolgrade(case, metrics)"

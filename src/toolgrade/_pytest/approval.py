@@ -132,22 +132,27 @@ def approve_conversation(
         return old.model_copy(update={"expected_tools": whole.expected}), whole.notes
     golden = _bare_golden(case, redactor) if old is None else old
     items: list[Any] = [*(golden.turns or ())]
-    stating = {place: item for place, item in enumerate(items) if isinstance(item, UserTurn)}
     turns = case.to_test_cases()
-    if not len(turns) == len(stating) == len(case.exchanges):
+    places = [place for place, item in enumerate(items) if isinstance(item, UserTurn)]
+    if not len(turns) == len(places) == len(case.exchanges):
         answered = f"{len(turns)} of {len(case.exchanges)} turns were answered"
-        raise InvalidDataError(f"{answered}, and its golden has {len(stating)}; run the whole conversation again")
-    states_nothing = all(item.expected_tools is None for item in stating.values())
+        raise InvalidDataError(f"{answered}, and its golden has {len(places)}; run the whole conversation again")
+    states_nothing = all(items[place].expected_tools is None for place in places)
     notes: list[str] = []
-    for number, (turn, (place, item)) in enumerate(zip(turns, stating.items(), strict=True), 1):
-        if states_nothing or item.expected_tools is not None:
-            try:
-                expected, more = approve(turn, redactor, item.expected_tools)
-            except (InvalidDataError, MissingFieldError) as error:
-                raise type(error)(f"turn {number}: {error}") from None
-            items[place] = item.model_copy(update={"expected_tools": expected})
-            notes += [f"turn {number}: {note}" for note in more]
+    for number, (turn, place) in enumerate(zip(turns, places, strict=True), 1):
+        if states_nothing or items[place].expected_tools is not None:
+            items[place], more = _approve_turn(turn, number, redactor, items[place])
+            notes += more
     return golden.model_copy(update={"turns": items}), notes
+
+
+def _approve_turn(case: TestCase, number: int, redactor: Redactor, old: UserTurn) -> tuple[UserTurn, list[str]]:
+    """Return a turn of a golden that expects the calls of a case, and notes; all messages name the turn."""
+    try:
+        expected, notes = approve(case, redactor, old.expected_tools)
+    except (InvalidDataError, MissingFieldError) as error:
+        raise type(error)(f"turn {number}: {error}") from None
+    return old.model_copy(update={"expected_tools": expected}), [f"turn {number}: {note}" for note in notes]
 
 
 def _bare_golden(case: ConversationalTestCase, redactor: Redactor) -> Golden:
@@ -246,16 +251,13 @@ def _updated_item(item: Item, arguments: object, call: ToolCall, notes: list[str
 
 def _merged(old: Any, called: Any) -> Any:  # noqa: ANN401 - an expected value
     """Return a called value, with the matchers of the expected one that accept it, and what it hides by a mark."""
-    if is_pattern(old):
-        return old if has_mark(called) or fits(old, called) else called
     if isinstance(old, Mapping) and isinstance(called, dict):
-        merged = {key: _merged(old.get(key, ABSENT), value) for key, value in called.items()}
-        return merged | {
-            key: item for key, item in old.items() if key not in called and is_pattern(item) and fits(item, ABSENT)
-        }
-    if isinstance(old, list) and isinstance(called, list) and len(old) == len(called):
+        merged = {key: _merged(old.get(key, ABSENT), called.get(key, ABSENT)) for key in {**called, **old}}
+        return {key: value for key, value in merged.items() if value is not ABSENT}
+    if type(old) is type(called) is list and len(old) == len(called):
         return list(map(_merged, old, called))
-    return old if has_mark(called) and old is not ABSENT else called
+    stays = (has_mark(called) and old is not ABSENT) or (is_pattern(old) and fits(old, called))
+    return old if stays else called
 
 
 def _without_marks(item: Item, arguments: dict[str, Any], notes: list[str]) -> Item:

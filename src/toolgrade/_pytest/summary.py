@@ -32,11 +32,16 @@ def score_lines(notes: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield Tally.of_counts(Counter(note["case"]["outcome"] for note in cases)).verdict(Gate()).counts_text
     for summary in _summaries(notes):
         yield printable(str(summary))
-    bad = [line for note in cases if note["case"]["outcome"] != "passed" for line in _problem_lines(note)]
+    bad: list[str] = []
+    noticed: list[str] = []
+    for note in cases:
+        if note["case"]["outcome"] == "passed":
+            noticed += _noticed_lines(note)
+        else:
+            bad += _problem_lines(note)
     yield from bad[:_MAX_FAILED]
     if len(bad) > _MAX_FAILED:
         yield f"... and {len(bad) - _MAX_FAILED} more (--toolgrade-report FILE has all)"
-    noticed = [line for note in cases if note["case"]["outcome"] == "passed" for line in _noticed_lines(note)]
     yield from noticed[:_MAX_NOTICED]
     if len(noticed) > _MAX_NOTICED:
         yield f"... and {len(noticed) - _MAX_NOTICED} more notes on passed cases"
@@ -85,28 +90,32 @@ def report_json(notes: Sequence[dict[str, Any]], about: Mapping[str, Any], *, is
     """Return everything as JSON text: `metrics` and `cases` as in a `Report`, each case with its `test`.
 
     Without all tests it is `interrupted`, as if the evaluation had been.
-
-    A case without an id and a name has the id of its test, so that reports of two test runs can be compared. A
-    case is `apart` from the metrics that its test did not use.
     """
     summaries = _summaries(notes)
     metrics = list(dict.fromkeys(summary.metric for summary in summaries))
-    cases: list[dict[str, Any]] = []
-    for note in notes:
-        if "case" in note:
-            case = {**note["case"], "index": len(cases), "test": note["test"]}
-            del case["label"]
-            if not (case.get("id") or case.get("name")) or is_generated_id(str(case.get("id") or "")):
-                case["id"] = note["test"] if note["number"] == 1 else f"{note['test']} #{note['number']}"
-                case.pop("key", None)
-            used = {result["metric"] for result in note["case"]["results"]}
-            if len(used) < len(metrics):
-                case["apart"] = [metric for metric in metrics if metric not in used]
-            cases.append(case)
+    measured = [note for note in notes if "case" in note]
+    cases = [_case_json(note, index, metrics) for index, note in enumerate(measured)]
     plain: dict[str, Any] = {"metrics": [summary.to_dict() for summary in summaries], "cases": cases, "about": about}
     if not is_complete:
         plain["interrupted"] = True
     return json_text(replace_nonfinite(plain), indent=2) + "\n"
+
+
+def _case_json(note: dict[str, Any], index: int, metrics: Sequence[str]) -> dict[str, Any]:
+    """Return a case as in a report.
+
+    Without an id and a name it has the id of its test, so that reports of two test runs can be compared. It is `apart`
+    from the metrics that its test did not use.
+    """
+    case = {**note["case"], "index": index, "test": note["test"]}
+    del case["label"]
+    if not (case.get("id") or case.get("name")) or is_generated_id(str(case.get("id") or "")):
+        case["id"] = note["test"] if note["number"] == 1 else f"{note['test']} #{note['number']}"
+        case.pop("key", None)
+    used = {result["metric"] for result in case["results"]}
+    if len(used) < len(metrics):
+        case["apart"] = [metric for metric in metrics if metric not in used]
+    return case
 
 
 def broken_note(test: str, golden: Golden | None, why: str, error: BaseException | None) -> dict[str, Any]:

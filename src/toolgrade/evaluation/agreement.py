@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeVar
 from toolgrade._internal.budget import CaseBudget
 from toolgrade._internal.json import is_redacted
 from toolgrade.calls import ToolCall, ToolEffect
-from toolgrade.cases import ConversationalTestCase
+from toolgrade.cases import ConversationalTestCase, TestCase
 from toolgrade.errors import LimitError
 from toolgrade.matching.json_compare import has_mark
 from toolgrade.metrics.call_filter import CallFilter, ComparedCalls
@@ -59,15 +59,21 @@ class RunContent(NamedTuple):
         compared = one_case(case)
         if compared is None or getattr(case, "user_error", None):
             return cls()
-        effects = _GUESSES.tool_effects(compared.available_tools).among(compared.tools_called or ())
-        done = _GUESSES.without_failed([], compared.tools_called or []).called.values()
-        writes = [call for call in done if effects.of(call.name) is not ToolEffect.READ]
-        is_known = all(call.captured("input_parameters") and not has_mark(call.arguments) for call in writes)
-        # Without their turns: simulated users do not ask for the same in the same turn.
-        plain = tuple([ToolCall(name=call.name, input_parameters=call.arguments) for call in writes])
         output = compared.actual_output
         answer = output if isinstance(output, str) and output.strip() and not is_redacted(output) else None
-        return cls(plain if is_known and compared.tools_called is not None else None, answer)
+        return cls(_writes_of(compared), answer)
+
+
+def _writes_of(case: TestCase) -> tuple[ToolCall, ...] | None:
+    if case.tools_called is None:
+        return None
+    effects = _GUESSES.tool_effects(case.available_tools).among(case.tools_called)
+    done = _GUESSES.without_failed([], case.tools_called).called.values()
+    writes = [call for call in done if effects.of(call.name) is not ToolEffect.READ]
+    if not all(call.captured("input_parameters") and not has_mark(call.arguments) for call in writes):
+        return None
+    # Without their turns: simulated users do not ask for the same in the same turn.
+    return tuple([ToolCall(name=call.name, input_parameters=call.arguments) for call in writes])
 
 
 def agreements(runs: Sequence[RunContent]) -> list[tuple[float | None, float | None]]:
@@ -123,11 +129,13 @@ def _question_of(case: object) -> str | None:
     `None` for cases with an id or without an input, and for turns of a conversation, whose meaning is in what was said
     before.
     """
+    if getattr(case, "id", None):
+        return None
     if isinstance(case, ConversationalTestCase):
         questions = [turn.content for turn in case.turns if turn.role == "user"]
-        return repr(questions) if questions and not case.id else None
+        return repr(questions) if questions else None
     compared = one_case(case)
-    if compared is None or compared.id or not compared.input or _LATER_TURN.search(compared.name or ""):
+    if compared is None or not compared.input or _LATER_TURN.search(str(compared.name)):
         return None
     if compared.run is not None and compared.run.conversation_id:
         return None

@@ -113,7 +113,7 @@ def score_batch(
         >>> results.select(["id", "status", "score"]).to_pylist()
         [{'id': 'paris', 'status': 'scored', 'score': 0.0}, {'id': None, 'status': 'errored', 'score': None}]
     """
-    checked = _scorable(metrics)
+    named = _scorable(metrics)
     name = _text_column(batch.schema)
     reading = Reading(unit="any", allow_nan=allow_nan)
     if cluster is not None:
@@ -123,7 +123,7 @@ def score_batch(
         rows = [
             row
             for values in batch.select(columns).to_pylist()
-            for row in _rows(values[name], values.get("id"), checked, cluster, reading)
+            for row in _rows(values[name], values.get("id"), named, cluster, reading)
         ]
     return type(batch).from_pylist(rows, schema=result_schema())
 
@@ -151,17 +151,15 @@ def totals_of(results: Iterable[Any], metrics: Sequence[MetricLike]) -> Totals:
         Passed: 2 cases passed.
         tool_correctness: mean 1 over 2 cases; 2 passed, 0 failed (at 0.5), 0 skipped, 0 errored
     """
-    checked = _scorable(metrics)
-    names = unique_labels([metric.label for metric in checked])
-    totals = {name: MetricTotals(name, metric.threshold) for name, metric in zip(names, checked, strict=True)}
+    totals = {(name, one.threshold): MetricTotals(name, one.threshold) for name, one in _scorable(metrics).items()}
     for part in results:
         *columns, statuses, reasons = (part.column(name).to_pylist() for name in (*_KEYS, "status", "reason"))
         errors = [reason if status == "errored" else None for status, reason in zip(statuses, reasons, strict=True)]
         # Many rows are equal in what is counted; adding a fraction for each would be slow.
         counts = Counter(zip(*columns, statuses, errors, strict=True))
         for (name, threshold, outcome, score, passed, cluster, status, error), times in counts.items():
-            metric = totals.get(name)
-            if metric is None or metric.threshold != threshold:
+            metric = totals.get((name, threshold))
+            if metric is None:
                 expected = ", ".join(map(str, totals.values()))
                 other = f"{name!r} (threshold {threshold})"
                 raise InvalidDataError(f"results must be of the metrics {expected}, got {other}; leave out the others")
@@ -175,8 +173,8 @@ def totals_of(results: Iterable[Any], metrics: Sequence[MetricLike]) -> Totals:
     return Totals(tuple(totals.values()))
 
 
-def _scorable(metrics: object) -> list[MetricLike]:
-    """Return metrics that score batches.
+def _scorable(metrics: object) -> dict[str, MetricLike]:
+    """Return metrics that score batches, by their names in a report.
 
     Raises:
         ConfigurationError: One asks a judge or is not a metric.
@@ -186,7 +184,7 @@ def _scorable(metrics: object) -> list[MetricLike]:
         if waits(metric):
             remedy = "read the cases with read_cases and call evaluate"
             raise ConfigurationError(f"{metric.label} asks a judge, which is not possible in a batch; {remedy}")
-    return checked
+    return dict(zip(unique_labels([metric.label for metric in checked]), checked, strict=True))
 
 
 def _text_column(schema: Any) -> str:  # noqa: ANN401 - pyarrow has no types
@@ -214,22 +212,21 @@ def _is_text(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
 def _rows(
     text: str | None,
     row_id: object,
-    metrics: Sequence[MetricLike],
+    metrics: Mapping[str, MetricLike],
     cluster: str | None,
     reading: Reading,
 ) -> list[dict[str, Any]]:
     """Return the rows of results of one row of a batch."""
-    names = unique_labels([metric.label for metric in metrics])
     row_name = None if row_id is None else str(row_id)
     entry = next(iter(read_each([_document(text or "", row_name, reading)], reading)))
     rows: list[dict[str, Any]] = []
     if entry.problems:
         wrong = InvalidDataError("; ".join(map(str, entry.problems)))
         about: dict[str, str | None] = {"id": row_name, "outcome": "not_measured"}
-        for name, metric in zip(names, metrics, strict=True):
+        for name, metric in metrics.items():
             rows.append(_row(about, None, errored_result(name, metric.threshold, wrong)))
     for case in entry.cases:
-        results = [measure_in_thread(metric, case).renamed(name) for name, metric in zip(names, metrics, strict=True)]
+        results = [measure_in_thread(metric, case).renamed(name) for name, metric in metrics.items()]
         about = {
             "id": case.id or row_name,
             "name": (case.name or "").removeprefix(f"line {_LINE}, ") or None,

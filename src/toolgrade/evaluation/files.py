@@ -334,11 +334,11 @@ def _file_case(case: AnyCase, name: str, file: int, setup: FileSetup) -> FileCas
         key = cluster_of(case, setup.cluster)
     elif setup.goldens is None:
         key = case.id  # cases with one id are trials of one golden
-    run: Run | None = getattr(case, "run", None)
-    run_id = None if run is None else run.run_id
-    is_interrupted = run is not None and run_id is not None and run.status is RunStatus.INTERRUPTED
+    run = getattr(case, "run", None) or Run()
+    is_interrupted = run.run_id is not None and run.status is RunStatus.INTERRUPTED
     read = named(case, name)
-    return FileCase(Tag(file, read.id or read.name or "", golden, key, run_id, is_interrupted, (), misfit), read, case)
+    tag = Tag(file, read.id or read.name or "", golden, key, run.run_id, is_interrupted, (), misfit)
+    return FileCase(tag, read, case)
 
 
 def measure_item(tag: Tag, case: AnyCase, setup: FileSetup) -> tuple[MetricResult, ...]:
@@ -656,9 +656,8 @@ class GoldenSet:
         golden = self.goldens[place]
         fields = type(case).model_fields.keys()
         update = {name: getattr(golden, name) for name in golden.model_fields_set - _OWN_FIELDS if name in fields}
-        run: Run | None = getattr(case, "run", None)
-        is_of_run = run is not None and case.id == run.run_id
-        if golden.id is not None and (case.id is None or is_of_run):
+        run = getattr(case, "run", None) or Run()
+        if golden.id is not None and case.id in {None, run.run_id}:
             update["id"] = golden.id
         metadata = {**case.metadata, **golden.metadata}
         misfit = ""
@@ -737,7 +736,7 @@ def stated_turns(golden: Golden, case: ConversationalTestCase) -> tuple[list[Tur
         count += bool(own)
         turns[place] = _stating(turns[place], own)
     for one in stated:
-        if turns and turns[-1].role == "user":
+        if _role_before(turns, len(turns)) == "user":
             turns.append(Turn(role="assistant", content=""))
         turns += [_stating(Turn(role="user", content=one.content), [one]), NOT_ASKED]
     note = _turns_note(count + len(stated), len(starts))

@@ -337,7 +337,7 @@ def _status(line: Mapping[str, Any]) -> Literal["passed", "failed", "errored"]:
     results = [result for row in rows for result in row["results"]]
     ends = [row["wrong_end"]["outcome"] for row in rows if "wrong_end" in row]
     statuses = {result["status"] for result in results}
-    if "agent_error" in ends or "errored" in statuses or "scored" not in statuses:
+    if {"agent_error", "errored"} & {*ends, *statuses} or "scored" not in statuses:
         return "errored"
     return "failed" if ends or any(result.get("passed") is False for result in results) else "passed"
 

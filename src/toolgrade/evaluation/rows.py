@@ -95,15 +95,12 @@ def report_table(
         names = tuple(column.name for column in columns)
         return names, tuple(_component_result(index, row, columns) for index, row in enumerate(ordered))
     places = 1 + max((row.place for row in ordered), default=0)
-
-    def index_of(rank: int, row: Row) -> int:
-        if are_ranked:
-            return rank
-        return (numbers[row.agent] * places + row.place) * (trials or 1) + (row.trial or 1) - 1
-
-    cases = tuple(_case_result(index_of(rank, row), row, metrics) for rank, row in enumerate(ordered))
+    cases: list[CaseResult] = []
+    for rank, row in enumerate(ordered):
+        index = (numbers[row.agent] * places + row.place) * (trials or 1) + (row.trial or 1) - 1
+        cases.append(_case_result(rank if are_ranked else index, row, metrics))
     if len(cases) < 2 or any(row.is_outline for row in ordered):  # noqa: PLR2004 - nothing to agree with
-        return tuple(metrics), cases
+        return tuple(metrics), tuple(cases)
     from toolgrade.evaluation.agreement import with_agreement  # noqa: PLC0415 - not loaded for a single case
 
     return tuple(metrics), with_agreement(cases)

@@ -312,10 +312,9 @@ class SeenValues:
         years = {year for (year, _, _), _ in seen} | {day.year for day in self._days}
         for year, month, day in _readings_of_date(value.meaning):
             any_year = year in {*years, None} or not self._knows_prompt
+            any_day = day in _EDGE_DAYS
             for (other_year, other_month, other_day), leaf in seen:
-                fits_year = year == other_year or (any_year and None in (year, other_year))
-                fits_day = day == other_day or (day in _EDGE_DAYS and None in (day, other_day))
-                if month == other_month and fits_year and fits_day:
+                if month == other_month and _fits(year, other_year, any_year) and _fits(day, other_day, any_day):
                     return leaf
         return None
 
@@ -451,6 +450,11 @@ def _readings_of_date(meaning: tuple[Any, Any, Any]) -> set[_Date]:
     year, *others = meaning
     month, day = (int(one) if isinstance(one, str) else one for one in others)
     return {(year, month, day), (year, day, month)} if isinstance(others[0], str) else {(year, month, day)}
+
+
+def _fits(part: int | None, other: int | None, may_lack: bool) -> bool:
+    """Return whether parts of two dates are equal, or one date may lack it and does."""
+    return part == other or (may_lack and None in (part, other))
 
 
 def _whole_date(reading: _Date) -> date | None:

@@ -563,9 +563,8 @@ def _part_credit(part: Any, answer: str, index: TextIndex) -> Fraction:  # noqa:
     if isinstance(part, Contains):
         return _part_credit(part.value, answer, index)
     if isinstance(part, (ContainsAll, AnyOf, AllOf)):
-        credits = [_part_credit(one, answer, index) for one in part.values]
         combine = mean if isinstance(part, ContainsAll) else max if isinstance(part, AnyOf) else min
-        return combine(credits)
+        return combine([_part_credit(one, answer, index) for one in part.values])
     if isinstance(part, Not):
         return Fraction(_part_credit(part.value, answer, index) < 1)
     if isinstance(part, Approx):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from decimal import Decimal
@@ -251,7 +251,7 @@ def _required_facts(expected: str) -> tuple[list[_Fact], bool]:
     return facts, bool(values)
 
 
-def _decides(token: _Token, names: Set[str]) -> bool:
+def _decides(token: _Token, names: set[str]) -> bool:
     """Return whether a token is a value; in a script without capital letters each word may be a name."""
     return token.kind != "word" or token.value in names or token.value == token.value.upper() or _is_value(token)
 

@@ -352,8 +352,7 @@ def events_of(case: TestCase, calls: Sequence[ToolCall]) -> Iterator[Event]:
         passed = [value.text for _, leaf in _leaves(call.arguments) for value in values_of(leaf)]
         echo = frozenset(passed if looks_failed(call) else ())
         for output in (call.output, *displays):
-            if output is not None:
-                yield Event("tool", output, call.name, call.turn, index, echo)
+            yield Event("tool", output, call.name, call.turn, index, echo)
         yield Event("call", call.arguments, call.name, call.turn, index)
 
 
