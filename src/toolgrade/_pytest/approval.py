@@ -130,7 +130,11 @@ def approve_conversation(
     if old is not None and (old.expected_tools is not None or not old.turns):
         whole = approve(case.to_test_case(), redactor, old.expected_tools)
         return old.model_copy(update={"expected_tools": whole.expected}), whole.notes
-    golden = _bare_golden(case, redactor) if old is None else old
+    return _approve_turns(_bare_golden(case, redactor) if old is None else old, case, redactor)
+
+
+def _approve_turns(golden: Golden, case: ConversationalTestCase, redactor: Redactor) -> tuple[Golden, list[str]]:
+    """Return the golden with the calls of the turns that state theirs, or of all turns if none does, and notes."""
     items: list[Any] = [*(golden.turns or ())]
     turns = case.to_test_cases()
     places = [place for place, item in enumerate(items) if isinstance(item, UserTurn)]
@@ -141,18 +145,13 @@ def approve_conversation(
     notes: list[str] = []
     for number, (turn, place) in enumerate(zip(turns, places, strict=True), 1):
         if states_nothing or items[place].expected_tools is not None:
-            items[place], more = _approve_turn(turn, number, redactor, items[place])
-            notes += more
+            try:
+                expected, more = approve(turn, redactor, items[place].expected_tools)
+            except (InvalidDataError, MissingFieldError) as error:
+                raise type(error)(f"turn {number}: {error}") from None
+            items[place] = items[place].model_copy(update={"expected_tools": expected})
+            notes += [f"turn {number}: {note}" for note in more]
     return golden.model_copy(update={"turns": items}), notes
-
-
-def _approve_turn(case: TestCase, number: int, redactor: Redactor, old: UserTurn) -> tuple[UserTurn, list[str]]:
-    """Return a turn of a golden that expects the calls of a case, and notes; all messages name the turn."""
-    try:
-        expected, notes = approve(case, redactor, old.expected_tools)
-    except (InvalidDataError, MissingFieldError) as error:
-        raise type(error)(f"turn {number}: {error}") from None
-    return old.model_copy(update={"expected_tools": expected}), [f"turn {number}: {note}" for note in notes]
 
 
 def _bare_golden(case: ConversationalTestCase, redactor: Redactor) -> Golden:

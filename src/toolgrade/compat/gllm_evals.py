@@ -448,20 +448,25 @@ def _merge_steps(value: object, key: str) -> object:
 def _without_suffixes(case: TestCase, known: Iterable[str]) -> TestCase:
     """Return a case whose called and expected tools have no random suffixes, with a warning for each rewrite."""
     tools = {*known, *(tool.name for tool in case.available_tools or ())}
-    stated = case.expected_tools if isinstance(case.expected_tools, list) else []
-    expected = [_renamed(call, tools) for call in stated]
-    names = {*tools, *expected_names(expected if stated else case.expected_tools)}
+    changes: dict[str, Any] = {}
+    stated = case.expected_tools
+    expected = stated
+    pairs: list[tuple[ToolCall, ToolCall]] = []
+    if isinstance(stated, list):
+        changes["expected_tools"] = expected = [_renamed(call, tools) for call in stated]
+        pairs += zip(stated, expected, strict=True)
+    names = {*tools, *expected_names(expected)}
     calls, rewrites = strip_suffixes(case.tools_called or (), names)
     called = [_renamed(call, names) for call in calls]
-    pairs = zip([*calls, *stated], [*called, *expected], strict=True)
+    pairs = [*zip(calls, called, strict=True), *pairs]
     rewrites |= Counter((before.name, after.name) for before, after in pairs if before.name != after.name)
     if not rewrites:
         return case
     run = case.run or Run(calls=called)
-    notes = [*run.warnings, *describe_rewrites(rewrites)]
-    changes: dict[str, Any] = {"run": run.model_copy(update={"warnings": notes})}
-    changes |= {"tools_called": called} if case.tools_called is not None else {}
-    return case.model_copy(update=changes | ({"expected_tools": expected} if stated else {}))
+    changes["run"] = run.model_copy(update={"warnings": [*run.warnings, *describe_rewrites(rewrites)]})
+    if case.tools_called is not None:
+        changes["tools_called"] = called
+    return case.model_copy(update=changes)
 
 
 def _renamed(call: ToolCall, known: Collection[str]) -> ToolCall:

@@ -87,23 +87,28 @@ def report_table(
     `metrics` are the unique names of the metrics of whole answers; the rows of one unit are already in order. If they
     `are_ranked`, the index of a case is its rank; else it is that of its unit, of which some may be missing.
     """
-    numbers = {agent: number for number, agent in enumerate(agents or NO_AGENTS)}
+    order = [*(agents or NO_AGENTS)]
     # In a file, trials are numbers of runs; elsewhere a place has several.
-    ordered = sorted(rows, key=lambda row: (numbers[row.agent], row.place, row.trial or 0))
+    ordered = sorted(rows, key=lambda row: (order.index(row.agent), row.place, row.trial or 0))
     if any(row.component is not None for row in ordered):
-        columns = _columns(ordered)
-        names = tuple(column.name for column in columns)
-        return names, tuple(_component_result(index, row, columns) for index, row in enumerate(ordered))
-    places = 1 + max((row.place for row in ordered), default=0)
+        return _component_table(ordered)
+    places = 1 + max(map(attrgetter("place"), ordered), default=0)
     cases: list[CaseResult] = []
     for rank, row in enumerate(ordered):
-        index = (numbers[row.agent] * places + row.place) * (trials or 1) + (row.trial or 1) - 1
+        index = (order.index(row.agent) * places + row.place) * (trials or 1) + (row.trial or 1) - 1
         cases.append(_case_result(rank if are_ranked else index, row, metrics))
     if len(cases) < 2 or any(row.is_outline for row in ordered):  # noqa: PLR2004 - nothing to agree with
         return tuple(metrics), tuple(cases)
     from toolgrade.evaluation.agreement import with_agreement  # noqa: PLC0415 - not loaded for a single case
 
     return tuple(metrics), with_agreement(cases)
+
+
+def _component_table(rows: Sequence[Row]) -> tuple[tuple[str, ...], tuple[CaseResult, ...]]:
+    """Return the table of an evaluation with components."""
+    columns = _columns(rows)
+    names = tuple(column.name for column in columns)
+    return names, tuple(_component_result(index, row, columns) for index, row in enumerate(rows))
 
 
 def _case_result(index: int, row: Row, metrics: Sequence[str]) -> CaseResult:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from itertools import accumulate, takewhile
+from itertools import accumulate, filterfalse, takewhile
 
 from toolgrade._internal.options import require
 from toolgrade._internal.text import join_first, number_text, plural, printable
 from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.report.comparison import CaseChange, Comparison
-from toolgrade.report.overview import TrendPoint, overview
+from toolgrade.report.overview import Overview, TrendPoint, overview
 from toolgrade.report.redaction import redact
 from toolgrade.report.report import CaseResult, MetricSummary, Report, TrialSummary
 from toolgrade.report.terminal.results import result_text
@@ -98,9 +98,38 @@ def render_markdown(
     require(limit >= 0, "limit must be 0 or more", limit)
     report = redact(report, redactor)
     page = Page(max_bytes)
-    verdict = report.verdict
     view = overview(report, earlier, by, redactor)
     page.add(f"# {_name(redact(title_of(report, title), redactor)) or 'toolgrade'}")
+    _add_verdict(page, report, view)
+    agents = agent_table(report)
+    if agents is None:
+        _add_totals(page, report.summaries)
+    else:
+        _add_agents(page, agents)
+    _add_judging(page, report.summaries)
+    _add_trials(page, report.trial_summaries)
+    for line in phrases.agreement_lines(report):
+        page.add(code(line))
+    for field, parts in view.slices:
+        _add_slices(page, f"## Pass rate by {_name(field)}", parts)
+    _add_trend(page, view.trend)
+    if view.comparison is not None:
+        _add_comparison(page, view.comparison)
+    entries = sorted(entries_of(report), key=worst_first)
+    tools = [(_name(tool), f"{cases:,}", problems) for tool, cases, problems in problem_rows(report)]
+    if tools:
+        page.add("## Findings by tool")
+        page.add_table(["tool", "cases", "findings of all metrics"], "lrl", tools, what="tool")
+    broken = [case for case in report.cases if case.wrong_end is not None and not case.own_results]
+    page.add_list(list(map(_broken_line, broken)), what="broken case", title="## Without results")
+    _add_failures(page, list(filter(is_bad, entries)), limit)
+    _add_rest(page, filterfalse(is_bad, entries))
+    return page.text()
+
+
+def _add_verdict(page: Page, report: Report, view: Overview) -> None:
+    """Add the first sentences, what was measured, and what limits it."""
+    verdict = report.verdict
     word: Word = "passed" if verdict.passed else "failed"
     first, *others = view.sentences
     start, _, why = first.partition(": ")
@@ -116,32 +145,6 @@ def render_markdown(
         page.add(f"> **{phrases.INTERRUPTED}**")
     if report.totals:
         page.add(phrases.TOTALS_ONLY)
-    agents = agent_table(report)
-    if agents is None:
-        _add_totals(page, report.summaries)
-    else:
-        _add_agents(page, agents)
-    _add_judging(page, report.summaries)
-    _add_trials(page, report.trial_summaries)
-    for line in phrases.agreement_lines(report):
-        page.add(code(line))
-    for field, parts in view.slices:
-        _add_slices(page, f"## Pass rate by {_name(field)}", parts)
-    _add_trend(page, view.trend)
-    if view.comparison is not None:
-        _add_comparison(page, view.comparison)
-    bad, rest = list[Entry](), list[Entry]()
-    for entry in sorted(entries_of(report), key=worst_first):
-        (bad if is_bad(entry) else rest).append(entry)
-    tools = [(_name(tool), f"{cases:,}", problems) for tool, cases, problems in problem_rows(report)]
-    if tools:
-        page.add("## Findings by tool")
-        page.add_table(["tool", "cases", "findings of all metrics"], "lrl", tools, what="tool")
-    broken = [case for case in report.cases if case.wrong_end is not None and not case.own_results]
-    page.add_list(list(map(_broken_line, broken)), what="broken case", title="## Without results")
-    _add_failures(page, bad, limit)
-    _add_rest(page, rest)
-    return page.text()
 
 
 def _add_totals(page: Page, summaries: Sequence[MetricSummary]) -> None:
@@ -234,14 +237,7 @@ def _add_comparison(page: Page, comparison: Comparison) -> None:
     note = phrases.broken_runs_note(comparison)
     if note:
         page.add(note)
-    changes = changes_by_tool(change for metric in comparison.metrics for change in metric.regressions)
-    tools: list[tuple[str, ...]] = []
-    for tool, kind, cases in changes:
-        examples = join_first([_name(change.label) for change in cases], _MOST_EXAMPLES)
-        tools.append((_name(tool), kind or "no finding", f"{len(cases):,}", examples))
-    if tools:
-        page.add("### ❌ Regressions by tool")
-        page.add_table(["tool", "first finding", "cases", "such as"], "llrl", tools, what="tool that became worse")
+    _add_regressed_tools(page, comparison)
     for metric in comparison.metrics:
         for listed, title, what in (
             (metric.regressions, "❌ Regressions: passed before, fail now", "regression"),
@@ -256,6 +252,17 @@ def _add_comparison(page: Page, comparison: Comparison) -> None:
     gone = [f"- {_name(name)}" for name in comparison.only_a]
     page.add_list(gone, what="gone case", title="### Measured before, and not now")
     page.add_list([f"- {code(note)}" for note in comparison.notes], what="note", title="### Notes")
+
+
+def _add_regressed_tools(page: Page, comparison: Comparison) -> None:
+    changes = changes_by_tool(change for metric in comparison.metrics for change in metric.regressions)
+    tools: list[tuple[str, ...]] = []
+    for tool, kind, cases in changes:
+        examples = join_first([_name(change.label) for change in cases], _MOST_EXAMPLES)
+        tools.append((_name(tool), kind or "no finding", f"{len(cases):,}", examples))
+    if tools:
+        page.add("### ❌ Regressions by tool")
+        page.add_table(["tool", "first finding", "cases", "such as"], "llrl", tools, what="tool that became worse")
 
 
 def _change_line(change: CaseChange) -> str:
@@ -302,7 +309,7 @@ def _failure_line(entry: Entry) -> str:
     return f"{sign} {names} {number_or_dash(result.score)} {html_code(entry_problem(case, result))}"
 
 
-def _add_rest(page: Page, rest: Sequence[Entry]) -> None:
+def _add_rest(page: Page, rest: Iterable[Entry]) -> None:
     """Add a folded table of the results that did not fail."""
     rows: list[tuple[str, ...]] = []
     for case, result in rest:

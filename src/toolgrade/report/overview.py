@@ -55,16 +55,26 @@ def overview(report: Report, earlier: Sequence[Report], by: Sequence[str], redac
     """
     earlier = [_named(one, place) for place, one in enumerate(earlier)]
     comparison = redact(compare_with(earlier[-1], report), redactor) if earlier else None
+    return Overview(
+        headline(report, comparison),
+        _facts(report, redactor),
+        _slices(report, by, redactor),
+        _trend([*earlier, report], comparison, redactor),
+        None if isinstance(comparison, str) else comparison,
+    )
+
+
+def _facts(report: Report, redactor: Redactor) -> dict[str, str]:
+    return {_plain(name, redactor): _plain(text, redactor) for name, text in facts_of(report).items()}
+
+
+def _slices(report: Report, by: Sequence[str], redactor: Redactor) -> list[tuple[str, list[Slice]]]:
+    """Return the slices by each field; without fields those by tag, unless all cases have the same tags."""
     tables = [(field, slices_of(report, field)) for field in dict.fromkeys(by)]
     if not by and any(any(getattr(case.case, "tags", None) or ()) for case in report.cases):
         tags = slices_of(report, "tag")
         tables += [("tag", tags)] if any(0 < part.cases < report.case_count for part in tags) else []
-    slices = [(field, [one._replace(name=_plain(one.name, redactor)) for one in parts]) for field, parts in tables]
-    facts = {_plain(name, redactor): _plain(text, redactor) for name, text in facts_of(report).items()}
-    compared = None if isinstance(comparison, str) else comparison
-    return Overview(
-        headline(report, comparison), facts, slices, _trend([*earlier, report], comparison, redactor), compared
-    )
+    return [(field, [one._replace(name=_plain(one.name, redactor)) for one in parts]) for field, parts in tables]
 
 
 def _named(report: Report, place: int) -> Report:
@@ -87,7 +97,6 @@ def _trend(reports: Sequence[Report], last: Comparison | str | None, redactor: R
             is_last = place == len(reports) - 1
             compared = last if is_last and last else compare_with(reports[place - 1], report, resamples=0)
             change = compared if isinstance(compared, str) else changes_text(compared.outcomes)
-        facts = {_plain(title, redactor): _plain(text, redactor) for title, text in facts_of(report).items()}
-        cases, date = slice_of(name, report.cases), date_of(report.about)
+        cases, date, facts = slice_of(name, report.cases), date_of(report.about), _facts(report, redactor)
         points.append(TrendPoint(name, date, report.verdict.passed, cases, _plain(change, redactor), facts))
     return points

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from math import fsum
+from operator import itemgetter
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -634,13 +635,14 @@ class Report:
                 groups.setdefault(case.agreement.group, []).append((case.label, case.agreement))
         if not groups:
             return None
+        means: list[tuple[float | None, float | None]] = []
         least: list[tuple[str, float]] = []
         for runs in groups.values():
-            labelled = [(label, one.writes) for label, one in runs if one.writes is not None]
-            lowest = min((writes for _, writes in labelled), default=1.0)
-            least += [one for one in labelled if one[1] == lowest < _LOW_AGREEMENT]
-        writes, answers = (_mean(_mean(one[place] for _, one in runs) for runs in groups.values()) for place in (1, 2))
-        return AgreementSummary(writes, answers, len(groups), tuple(sorted(least, key=lambda one: one[1])))
+            means.append((_mean(one.writes for _, one in runs), _mean(one.answer for _, one in runs)))
+            lowest = min((one.writes for _, one in runs if one.writes is not None), default=1.0)
+            least += [(label, lowest) for label, one in runs if one.writes == lowest < _LOW_AGREEMENT]
+        writes, answers = map(_mean, zip(*means, strict=True))
+        return AgreementSummary(writes, answers, len(groups), tuple(sorted(least, key=itemgetter(1))))
 
     @property
     def summaries(self) -> tuple[MetricSummary, ...]:

@@ -79,16 +79,15 @@ def from_case(value: Any) -> Any:  # noqa: ANN401 - of deepeval
     if not is_of_deepeval(value) or not hasattr(value, "model_fields_set"):
         text = "must be a metric, a test case, a golden or a call of DeepEval"
         raise ConfigurationError(f"the value of from_deepeval {text}, got {type(value).__name__}")
-    if not hasattr(value, "tools_called") and not hasattr(value, "turns"):
+    if {"tools_called", "turns"}.isdisjoint(type(value).model_fields):
         return _call_of(value)
     kind: type[Model] = ConversationalTestCase if hasattr(value, "turns") else LLMTestCase
     kind = _GOLDENS.get(type(value).__name__, kind)
     fields = _fields_of(value)
-    original = (fields.get("metadata") or {}).get(_ORIGINAL)
+    original = fields.get("metadata", {}).get(_ORIGINAL)
     if isinstance(original, dict):
-        is_multimodal = any(isinstance(original.get(name), list) for name in _TEXTS)
         with suppress(InvalidDataError):  # else it is the user's own
-            case = (MLLMTestCase if is_multimodal else kind).model_validate(original)
+            case = _case_of(original, kind)
             if _fields_of(to_case(case)) == _fields_of(value):
                 return case
             del fields["metadata"][_ORIGINAL]
@@ -97,6 +96,12 @@ def from_case(value: Any) -> Any:  # noqa: ANN401 - of deepeval
     if "turns" in fields:
         fields["turns"] = [Turn(**_fields_of(turn)) for turn in fields["turns"]]
     return kind(**fields)
+
+
+def _case_of(fields: dict[str, Any], kind: type[Model]) -> Model:
+    """Return the case with these JSON values, which is of another class if it has images."""
+    is_multimodal = any(isinstance(fields.get(name), list) for name in _TEXTS)
+    return (MLLMTestCase if is_multimodal else kind).model_validate(fields)
 
 
 def as_golden(golden: Any) -> core_dataset.Golden:  # noqa: ANN401 - a golden of any kind

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +41,11 @@ def read_file(
         OSError: The file cannot be read.
     """
     ends = ("key_name", "col_name", "col_delimiter")
-    for name in names.keys() - {"encoding_type", *(f"{key}_{end}" for key in _KEYS for end in ends)}:
+    for name in names.keys() - {"encoding_type", *map("_".join, product(_KEYS, ends))}:
         raise ConfigurationError(f"unknown name {name!r}; it must be such as 'input_key_name' or 'input_col_name'")
     keys = {key: names.get(f"{key}_key_name") or names.get(f"{key}_col_name") or key for key in _KEYS}
     keys |= dict(zip(("input", "actual_output", "expected_output"), columns, strict=False))
-    with Path(path).open(encoding=names.get("encoding_type", "utf-8"), newline="") as file:  # a cell keeps its "\r\n"
-        text = file.read()
+    text = Path(path).read_bytes().decode(names.get("encoding_type", "utf-8"))
     made: list[Model] = []
     place = path
     try:

@@ -43,10 +43,11 @@ class RecordedApp(ObservedApp):
             return [Pending(case, metrics, error=NothingRecordedError(text)), *components]
         raised = self._errors.get(place)
         error = recorder.lost() if raised is None else NotMeasuredError(f"the answer raised {error_text(raised)}")
-        if error is not None and not metrics:  # then those of the components have it
-            components = [part._replace(error=error) for part in components]
-        if components and not metrics and all(_ended_well(case.run) for case in cases):
-            return components
+        if not metrics:
+            if error is not None:
+                components = [part._replace(error=error) for part in components]
+            if components and all(_ended_well(case.run) for case in cases):
+                return components
         no_golden = "neither its golden nor its trace states it"
         return [*(Pending(case, metrics, error=error, no_golden=no_golden) for case in cases), *components]
 

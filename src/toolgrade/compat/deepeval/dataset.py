@@ -23,7 +23,7 @@ from toolgrade.compat.deepeval.evaluate import (
     DisplayConfig,
     ErrorConfig,
     EvaluationResult,
-    Suite,
+    run_suite,
 )
 from toolgrade.compat.deepeval.evaluate import evaluate as evaluate_cases
 from toolgrade.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase
@@ -136,7 +136,6 @@ class EvaluationDataset:
         if not self.goldens:
             raise ConfigurationError("evals_iterator needs goldens; add_golden adds one")
         _absent.warn_of({"hyperparameters": hyperparameters}, "evals_iterator")
-        suite = Suite(async_config, display_config, cache_config, error_config, identifier)
         self._tasks, recorders = [], []
         with _tasks_without_loop(self._tasks, lambda: self._place, (async_config or AsyncConfig()).max_concurrent):
             for place, golden in enumerate(self.goldens):
@@ -152,7 +151,8 @@ class EvaluationDataset:
                     _current.set(previous)
         app = RecordedApp(recorders, dict(_errors_of(self._tasks)))
         goldens = [as_golden(golden) for golden in self.goldens]
-        self.result = suite.evaluate(metrics, goldens=goldens, observed_callback=app)
+        configs = (async_config, display_config, cache_config, error_config)
+        self.result = run_suite(metrics, *configs, identifier, goldens=goldens, observed_callback=app)
         return self.result
 
     def add_goldens_from_json_file(self, file_path: Any, *columns: str, **names: Any) -> None:  # noqa: ANN401 - a path

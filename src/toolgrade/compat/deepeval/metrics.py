@@ -420,6 +420,11 @@ class SuiteMetric:
         """The lowest score that passes, unless the metric decides otherwise; 0 if it has none."""
         return float(self.metric.threshold or 0.0)
 
+    @property
+    def is_open_ended(self) -> bool:
+        """Whether the metric has no threshold."""
+        return self.metric.threshold is None
+
     def measure(self, case: Any, /) -> MetricResult:  # noqa: ANN401 - any case
         """Measure one case, also with a metric that can only wait."""
         metric = _without_result(self.metric)
@@ -458,10 +463,12 @@ class SuiteMetric:
     def _result(self, metric: Any, returned: Any) -> MetricResult:  # noqa: ANN401 - as above
         """Return the result in the attributes of a metric that measured; without a threshold it fails nothing."""
         score = returned if metric.score is None else metric.score
-        verdict = None if score is None else metric.is_successful()
-        if verdict is None and score is not None and metric.threshold is not None:  # a forgotten `return`
-            verdict = score >= metric.threshold - TOLERANCE
-        passed = verdict is None or bool(verdict == 1)  # also a number, or numpy's own True
+        passed = True
+        if score is not None:
+            verdict = metric.is_successful()
+            if verdict is None and metric.threshold is not None:  # a forgotten `return`
+                verdict = score >= metric.threshold - TOLERANCE
+            passed = verdict is None or bool(verdict == 1)  # also a number, or numpy's own True
         for name in _RESULT & vars(metric).keys():  # the original keeps the result of the last case
             setattr(self.metric, name, getattr(metric, name))
         own = metric.result if isinstance(metric, ToolgradeMetric) else None
@@ -469,6 +476,10 @@ class SuiteMetric:
             if score is None:
                 return replace(own, metric=self.label)
             return replace(own, metric=self.label, score=float(score), passed=passed, reason=metric.reason)
+        return self._result_of_attributes(metric, score, passed=passed)
+
+    def _result_of_attributes(self, metric: Any, score: Any, *, passed: bool) -> MetricResult:  # noqa: ANN401 - as above
+        """Return the result of a metric that is not based on toolgrade."""
         fields: dict[str, Any] = {"metric": self.label, "threshold": self.threshold, "reason": metric.reason}
         if getattr(metric, "skipped", False) and score is None:
             return MetricResult(status=ResultStatus.SKIPPED, **fields)

@@ -244,20 +244,21 @@ def _print_entry(screen: Screen, label: str, entry: Entry, *, full: bool = False
     screen.print(Text.assemble(name, "  ", printable(result.metric), "  ", _word(entry)))
     reason = result.reason or phrases.score_text(result)
     screen.line(one_line(reason.split("\n", 1)[0], _REASON), indent=1)
+    most_turns, most_rows, most_findings = (None, None, None) if full else (_TURNS, _ROWS, _FINDINGS)
     lines = rows(result, case.case)
     turns = turns_of(result, case.case, lines)
     if turns:
-        for turn in turns if full else turns[:_TURNS]:
+        for turn in turns[:most_turns]:
             _print_turn(screen, turn)
-        screen.more(len(turns) - _TURNS if not full else 0, "turns (the HTML report has all)")
+        screen.more(len(turns[most_turns:]) if most_turns else 0, "turns (the HTML report has all)")
         return
-    listed = lines if full else lines[:_ROWS]
+    listed = lines[:most_rows]
     if listed:
         screen.print(_call_table(listed), indent=1)
     screen.more(len(lines) - len(listed), "lines (all calls are in the JSON report)")
     if result.alignment is None:
         problems = [finding for finding in result.findings if full or finding.kind not in NOTHING_WRONG]
-        findings = problems if full else problems[:_FINDINGS]
+        findings = problems[:most_findings]
         screen.lines(one_line(finding.message) for finding in findings)
         screen.more(len(problems) - len(findings), "(all of them are in the JSON report)")
 

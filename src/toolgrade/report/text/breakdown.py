@@ -128,10 +128,12 @@ def breakdowns(report: Report) -> tuple[ToolTable, ToolTable, ToolTable]:
         if key in counted:
             continue
         counted.add(key)
-        if one.tool and one.kind not in NOTHING_WRONG:
-            tools[one.tool, ""].append((case.index, _group_of(one.kind), one))
-        if one.turn is not None and one.kind not in NOTHING_WRONG:
-            turns[f"turn {one.turn}", ""].append((case.index, _group_of(one.kind), one))
+        if one.kind not in NOTHING_WRONG:
+            entry = (case.index, _group_of(one.kind), one)
+            if one.tool:
+                tools[one.tool, ""].append(entry)
+            if one.turn is not None:
+                turns[f"turn {one.turn}", ""].append(entry)
         place = _argument_of(one)
         if place:
             arguments[one.tool, place].append((case.index, _ARGUMENT_GROUPS[one.kind], one))

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from toolgrade._internal.text import hundredths_text, join_first, plural, printable
+from toolgrade.cases import Run
 from toolgrade.redact import DEFAULT
 from toolgrade.report.comparison import Comparison, OutcomeChanges
 from toolgrade.report.report import Report, one_case
@@ -168,19 +169,19 @@ def _recorded_facts(report: Report) -> Iterator[tuple[str, str]]:
     seconds: list[float] = []
     counted = 0
     for entry in report.cases:
-        case = one_case(entry.case)
-        run = None if case is None else case.run
-        if run is not None:
-            models.update(run.models)
-            tokens.update(run.usage or {})
-            counted += run.usage is not None
-            seconds += [] if run.duration is None else [run.duration]
-    yield "models", join_first([model for model, _ in models.most_common()], _MOST_NAMES, count_rest=True)
+        run = getattr(one_case(entry.case), "run", None) or Run()
+        models.update(run.models)
+        tokens.update(run.usage or {})
+        counted += run.usage is not None
+        if run.duration is not None:
+            seconds.append(run.duration)
+    yield "models", join_first(list(dict(models.most_common())), _MOST_NAMES, count_rest=True)
     names = ("input_tokens", "output_tokens") if "input_tokens" in tokens else ("total_tokens",)
     amounts = [f"{tokens[name]:,} {name.partition('_')[0]}" for name in names if name in tokens]
-    yield "tokens", f"{', '.join(amounts)}{_of(counted, report)}" if amounts else ""
-    mean = sum(seconds) / len(seconds) if seconds else 0.0
-    yield "time", f"{mean:.1f} s a case{_of(len(seconds), report)}" if seconds else ""
+    if amounts:
+        yield "tokens", f"{', '.join(amounts)}{_of(counted, report)}"
+    if seconds:
+        yield "time", f"{sum(seconds) / len(seconds):.1f} s a case{_of(len(seconds), report)}"
 
 
 def _of(cases: int, report: Report) -> str:

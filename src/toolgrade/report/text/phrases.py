@@ -199,9 +199,8 @@ def judge_totals(summary: MetricSummary) -> list[str]:
 
 def users_text(report: Report) -> str:
     """Return what the models of simulated users used and cost, on one line; an empty text if there are none."""
-    cases = (case.case for case in report.cases)
-    entries = [case.metadata.get(USER_MODEL) for case in cases if isinstance(case, ConversationalTestCase)]
-    used = [one for one in entries if isinstance(one, dict)]
+    conversations = [one.case for one in report.cases if isinstance(one.case, ConversationalTestCase)]
+    used = [one for case in conversations if isinstance(one := case.metadata.get(USER_MODEL), dict)]
     usage = Counter[str]()
     for one in used:
         usage.update({name: count for name, count in one.items() if type(count) is int})

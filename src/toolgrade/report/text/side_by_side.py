@@ -63,37 +63,37 @@ def rows(result: MetricResult, case: AnyCase, *, nested: bool = False, longest: 
     although scores take them whole; values are cut to `longest` characters.
     """
     alignment = result.alignment
-    compared = None if alignment is None else one_case(case)
-    if alignment is None or compared is None:
+    if alignment is None:
+        return []
+    compared = one_case(case)
+    if compared is None:
         return []
     calls = compared.tools_called or []
-    turns = {f"c{index + 1}": call.turn for index, call in enumerate(calls)}
-    turns |= {f"e{one.expected + 1}": one.turn for one in result.findings if one.expected is not None}
+    turns = dict(enumerate(call.turn for call in calls))
+    expected_turns = {one.expected: one.turn for one in result.findings}
     expected = _names(result, "expected", alignment.labels or expected_names(compared.expected_tools))
     called = _names(result, "called", [call.name for call in calls])
     groups = {
-        index: [CallRow("missing", str(index + 1), expected[index], "", "(not called)")] for index in alignment.missing
+        index: [CallRow("missing", str(index + 1), expected[index], "", "(not called)", turn=expected_turns.get(index))]
+        for index in alignment.missing
     }
     moved = {pair.expected for pair in alignment.out_of_order}
     for pair in (*alignment.pairs, *alignment.out_of_order):
         mark, notes = _mark(pair, is_moved=pair.expected in moved)
         left, right = expected[pair.expected], called[pair.called] + notes
-        details = _details(pair, nested=nested, longest=longest)
-        groups[pair.expected] = [CallRow(mark, str(pair.expected + 1), left, str(pair.called + 1), right), *details]
-    lines: list[CallRow] = []
-    turn: int | None = None
-    for row in chain(*(group for _, group in sorted(groups.items())), _unexpected_rows(alignment, called)):
-        if row.mark != "detail":  # details have the turn of the row above them
-            turn = turns.get(f"c{row.called_at}" if row.called_at else f"e{row.expected_at}")
-        lines.append(row._replace(turn=turn))
-    return lines
+        turn = turns.get(pair.called)
+        row = CallRow(mark, str(pair.expected + 1), left, str(pair.called + 1), right, turn=turn)
+        groups[pair.expected] = [row, *_details(pair, turn, nested=nested, longest=longest)]
+    return [*chain(*(groups[index] for index in sorted(groups))), *_unexpected_rows(alignment, called, turns)]
 
 
-def _unexpected_rows(alignment: Alignment, called: Mapping[int, str]) -> Iterator[CallRow]:
+def _unexpected_rows(
+    alignment: Alignment, called: Mapping[int, str], turns: Mapping[int, int | None]
+) -> Iterator[CallRow]:
     forbidden = dict(alignment.forbidden)
     for index in alignment.unexpected:
         left = "(forbidden)" if index in forbidden else "(not expected)"
-        yield CallRow("unexpected", "", left, str(index + 1), called[index])
+        yield CallRow("unexpected", "", left, str(index + 1), called[index], turn=turns.get(index))
 
 
 def _mark(pair: Pair, *, is_moved: bool) -> tuple[Mark, str]:
@@ -112,16 +112,16 @@ def _names(result: MetricResult, side: Literal["expected", "called"], names: Seq
     return defaultdict(lambda: "(a call)", printed)
 
 
-def _details(pair: Pair, *, nested: bool, longest: int) -> Iterator[CallRow]:
+def _details(pair: Pair, turn: int | None, *, nested: bool, longest: int) -> Iterator[CallRow]:
     for difference in pair.differences:
         place = {"wrong_output": "output", "wrong_type": "type"}.get(difference.kind)
         place = place or one_line(".".join(map(str, difference.path)), _MAX_NAME)
         for expected, called, name in _places(difference, place, nested=nested):
             left, right = _sides(expected, called, longest)
-            yield CallRow("detail", "", f"{name}: {left}", "", f"{name}: {right}", name)
+            yield CallRow("detail", "", f"{name}: {left}", "", f"{name}: {right}", name, turn)
     for part in pair.not_compared:
         name = one_line(part, _MAX_NAME)
-        yield CallRow("detail", "", name, "", f"{name}: not recorded", name)
+        yield CallRow("detail", "", name, "", f"{name}: not recorded", name, turn)
 
 
 def _places(difference: Difference, place: str, *, nested: bool) -> list[tuple[Any, Any, str]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
@@ -44,6 +45,12 @@ class MessageView(NamedTuple):
     metadata: Mapping[str, Any] | None = None
     first: int = 0
 
+    @property
+    def text(self) -> str:
+        """The content as one text, in which `[image]` stands for each image."""
+        parts = self.content if isinstance(self.content, list) else [self.content or ""]
+        return " ".join("[image]" if isinstance(part, MLLMImage) else part for part in parts)
+
 
 def messages_of(case: object) -> list[MessageView]:
     """Return the messages of a case; those of a case without turns are its input, and its answer with all calls."""
@@ -74,25 +81,25 @@ def transcript_text(case: object) -> str:
       book_flight {"seats": 2} -> error: the booking service did not answer
     assistant: It did not work.
     """
-    run = case if isinstance(case, Run) else getattr(case, "run", None)
+    case = case.to_test_case() if isinstance(case, Run) else case
     lines: list[str] = []
-    messages = messages_of(case.to_test_case() if isinstance(case, Run) else case)
-    for place, message in enumerate(messages, start=1):
+    messages = messages_of(case)
+    for message in messages:
         for call in message.calls:
             lines += _call_lines(call, 1)
-        parts = message.content if isinstance(message.content, list) else [message.content or ""]
-        text = " ".join("[image]" if isinstance(part, MLLMImage) else part for part in parts)
-        if text or not message.calls or place == len(messages):
-            lines.append(f"{message.role}: {_plain(text) or '(nothing)'}")
-    if run is not None:
-        lines += [f"handoff: {one.from_agent or '?'} -> {one.to_agent or '?'}" for one in run.handoffs]
-        lines += [
-            f"handoff that failed: {one_line(run.calls[at].name)}" for at in run.failed_handoffs if at < len(run.calls)
-        ]
-        lines += [f"warning: {_plain(text)}" for text in run.warnings]
-    if run is not None and (run.status is not RunStatus.OK or run.error is not None):
-        lines.append(f"the run ended: {run.status.value}{f' ({_plain(run.error)})' if run.error else ''}")
-    return "\n".join(lines)
+        if message.text or not message.calls or message is messages[-1]:
+            lines.append(f"{message.role}: {_plain(message.text) or '(nothing)'}")
+    return "\n".join([*lines, *_run_lines(getattr(case, "run", None) or Run())])
+
+
+def _run_lines(run: Run) -> Iterator[str]:
+    """Yield what a run has beside its messages: handoffs, warnings, and how it ended if not well."""
+    yield from (f"handoff: {one.from_agent or '?'} -> {one.to_agent or '?'}" for one in run.handoffs)
+    failed = [run.calls[at] for at in run.failed_handoffs if at < len(run.calls)]
+    yield from (f"handoff that failed: {one_line(call.name)}" for call in failed)
+    yield from (f"warning: {_plain(text)}" for text in run.warnings)
+    if run.status is not RunStatus.OK or run.error is not None:
+        yield f"the run ended: {run.status.value}{f' ({_plain(run.error)})' if run.error else ''}"
 
 
 def _call_lines(call: ToolCall, level: int) -> Iterator[str]:
@@ -123,8 +130,8 @@ class TurnView(NamedTuple):
 
     number: int | None
     """From 1; `None` for what belongs to no turn."""
-    question: str
-    answer: str
+    question: str | None
+    answer: str | None
     word: Word | None
     score: float | None
     rows: Sequence[CallRow]
@@ -139,19 +146,24 @@ def turns_of(result: MetricResult, case: object, rows: Sequence[CallRow]) -> lis
     turns: dict[int | None, Exchange] = {}
     turns |= {one.number: one for one in case.exchanges}
     beside = [one for one in result.findings if result.alignment is None or one.expected is one.called is None]
+    rows_of, findings_of = _by_turn(rows, turns), _by_turn(beside, turns)
     scores = turn_scores(result)
     views: list[TurnView] = []
-    for number in (*turns, None):
+    for number in dict.fromkeys([*turns, *rows_of, *findings_of]):
         one = turns.get(number, Exchange(0, [], []))
-        own = [row for row in rows if (row.turn if row.turn in turns else None) == number]
-        messages = [
-            finding.message for finding in beside if (finding.turn if finding.turn in turns else None) == number
-        ]
-        if number is not None or own or messages:
-            names = [call.name for call in one.calls or ()]
-            word, score = scores.get(number, (None, None))
-            views.append(TurnView(number, one.question or "", one.answer or "", word, score, own, names, messages))
+        word, score = scores.get(number, (None, None))
+        names = [call.name for call in one.calls or ()]
+        messages = [finding.message for finding in findings_of[number]]
+        views.append(TurnView(number, one.question, one.answer, word, score, rows_of[number], names, messages))
     return views
+
+
+def _by_turn(items: Iterable[Any], turns: Container[int | None]) -> defaultdict[int | None, list[Any]]:
+    """Return items by their `turn`; `None` stands for one that is not of these turns."""
+    groups: defaultdict[int | None, list[Any]] = defaultdict(list)
+    for item in items:
+        groups[item.turn if item.turn in turns else None].append(item)
+    return groups
 
 
 def turn_scores(result: MetricResult) -> dict[int | None, tuple[Word, float]]:

@@ -163,10 +163,11 @@ def evaluate(
     if metric_collection is not None:
         raise ConfigurationError("metric_collection names metrics that Confident AI keeps; give metrics=[...]")
     _absent.warn_of(_known(others), "evaluate")
-    suite = Suite(async_config, display_config, cache_config, error_config, identifier)
     if goldens is None:
-        return suite.evaluate(metrics, test_cases=_cases(test_cases))
-    return suite.evaluate(metrics, goldens=[*map(as_golden, goldens)], observed_callback=observed_callback)
+        source: dict[str, Any] = {"test_cases": _cases(test_cases)}
+    else:
+        source = {"goldens": [*map(as_golden, goldens)], "observed_callback": observed_callback}
+    return run_suite(metrics, async_config, display_config, cache_config, error_config, identifier, **source)
 
 
 _WITHOUT_EFFECT = ("hyperparameters", "classifiers", "mcp_servers", "official", "_skip_reset")
@@ -188,50 +189,52 @@ def _cases(test_cases: object) -> list[AnyCase]:
     return [*map(own_case_of, cases)]
 
 
-@dataclass
-class Suite:
-    """An evaluation with the configs of a suite."""
-
-    run: AsyncConfig | None = None
-    display: DisplayConfig | None = None
-    cache: CacheConfig | None = None
-    errors: ErrorConfig | None = None
-    title: str | None = None
-
-    def evaluate(self, metrics: Sequence[Any] | None, **source: Any) -> EvaluationResult:  # noqa: ANN401 - see `evaluate`
-        """Measure, show and write the report, and return the results."""
-        run, display, errors = self.run or AsyncConfig(), self.display or DisplayConfig(), self.errors or ErrorConfig()
-        cached = self.cache is not None and self.cache.use_cache
-        _absent.warn_of({"throttle_value": run.throttle_value, "use_cache": cached}, "the configs")
-        require(isinstance(metrics, Sequence | None), "metrics must be a list", metrics)
-        listed: list[Any] = list(metrics or ())
-        skips = errors.skip_on_missing_params
-        if listed and all(getattr(metric, "threshold", 0) is None for metric in listed):
-            raise ConfigurationError("at least one metric must have a threshold, got none")
-        if display.verbose_mode is not None:
-            listed = [_with_verbose_mode(metric, display.verbose_mode) for metric in listed]
-        measured = [as_metric(metric, waits=bool(run.run_async), skips=skips) for metric in listed]
-        options = EvaluationOptions(
-            metrics=measured,
-            max_concurrency=run.max_concurrent if run.run_async else 1,
-            show_progress=None if display.show_indicator else False,
-            no_golden=None if skips else _NO_EXPECTATION,
-            **source,
-        )
-        report = run_evaluation(options)
-        if display.print_results:
-            report.print(title=self.title or "Evaluation")
-        labels = unique_labels([one.label for one in measured])
-        open_ended = {label for label, metric in zip(labels, listed, strict=True) if metric.threshold is None}
-        result = EvaluationResult([_test_result(case, open_ended) for case in report.cases], report)
-        _write(result, display, self.title or "Evaluation")
-        if not errors.ignore_errors:
-            _raise_first_error(report, measured, labels)
-        return result
+def run_suite(
+    metrics: Sequence[Any] | None,
+    run: AsyncConfig | None = None,
+    display: DisplayConfig | None = None,
+    cache: CacheConfig | None = None,
+    errors: ErrorConfig | None = None,
+    title: str | None = None,
+    **source: Any,  # noqa: ANN401 - cases, or goldens with an app
+) -> EvaluationResult:
+    """Measure, show and write the report, and return the results."""
+    run, display = run or AsyncConfig(), display or DisplayConfig()
+    cache, errors = cache or CacheConfig(), errors or ErrorConfig()
+    title = title or "Evaluation"
+    _absent.warn_of({"throttle_value": run.throttle_value, "use_cache": cache.use_cache}, "the configs")
+    options = _options(metrics, run, display, skips=errors.skip_on_missing_params, source=source)
+    report = run_evaluation(options)
+    if display.print_results:
+        report.print(title=title)
+    metrics_by_label = dict(zip(unique_labels([one.label for one in options.metrics]), options.metrics, strict=True))
+    open_ended = {label for label, one in metrics_by_label.items() if getattr(one, "is_open_ended", False)}
+    result = EvaluationResult([_test_result(case, open_ended) for case in report.cases], report)
+    _write(result, display, title)
+    if not errors.ignore_errors:
+        _raise_first_error(report, metrics_by_label)
+    return result
 
 
-def _with_verbose_mode(metric: Any, verbose_mode: bool) -> Any:  # noqa: ANN401 - a metric of any kind
-    if hasattr(metric, "is_successful"):
+def _options(
+    metrics: Sequence[Any] | None, run: AsyncConfig, display: DisplayConfig, *, skips: bool, source: dict[str, Any]
+) -> EvaluationOptions:
+    require(isinstance(metrics, Sequence | None), "metrics must be a list", metrics)
+    listed: list[Any] = list(metrics or ())
+    if listed and all(getattr(metric, "threshold", 0) is None for metric in listed):
+        raise ConfigurationError("at least one metric must have a threshold, got none")
+    shown = [_with_verbose_mode(metric, display.verbose_mode) for metric in listed]
+    return EvaluationOptions(
+        metrics=[as_metric(metric, waits=bool(run.run_async), skips=skips) for metric in shown],
+        max_concurrency=run.max_concurrent if run.run_async else 1,
+        show_progress=None if display.show_indicator else False,
+        no_golden=None if skips else _NO_EXPECTATION,
+        **source,
+    )
+
+
+def _with_verbose_mode(metric: Any, verbose_mode: bool | None) -> Any:  # noqa: ANN401 - a metric of any kind
+    if verbose_mode is not None and hasattr(metric, "is_successful"):
         metric = copy.copy(metric)
         metric.verbose_mode = verbose_mode
     return metric
@@ -268,7 +271,7 @@ def _write(result: EvaluationResult, display: DisplayConfig, title: str) -> None
         (folder / f"test_run_{now}.json").write_text(json_text(_test_run(result), indent=2), encoding="utf-8")
 
 
-def _raise_first_error(report: Report, metrics: Sequence[MetricLike], labels: Sequence[str]) -> None:
+def _raise_first_error(report: Report, metrics: Mapping[str, MetricLike]) -> None:
     """Raise what a metric of the suite raised, or an error for any other result that could not be measured.
 
     A component that lacks what its metric needs has failed already, and its example in DeepEval's page runs.
@@ -278,11 +281,11 @@ def _raise_first_error(report: Report, metrics: Sequence[MetricLike], labels: Se
         for case in report.cases
         for result in case.own_results
         if result.status is ResultStatus.ERRORED
-        and (result.metric in labels or not str(result.error).startswith("MissingFieldError"))
+        and (result.metric in metrics or not str(result.error).startswith("MissingFieldError"))
     ]
     if errored:
         message = f"{plural(len(errored), 'result')} could not be measured:\n" + "\n".join(errored[:10])
-        errors = filter(None, (getattr(metric, "first_error", None) for metric in metrics))
+        errors = filter(None, (getattr(metric, "first_error", None) for metric in metrics.values()))
         error: Exception = next(errors, NotMeasuredError(message))
         error.report = report  # type: ignore[attr-defined]
         raise error
@@ -360,7 +363,6 @@ def assert_test(
     __tracebackhide__ = True  # pytest then shows the line of the test
     _absent.warn_of(_known(others), "assert_test")
     quiet = DisplayConfig(show_indicator=False, print_results=False)
-    suite = Suite(AsyncConfig(run_async=run_async), quiet)
     if test_case is not None:
         source: dict[str, Any] = {"test_cases": _cases([test_case])}
     elif golden is not None:
@@ -368,7 +370,7 @@ def assert_test(
     else:
         raise ConfigurationError("assert_test needs a test_case, or a golden")
     try:
-        result = suite.evaluate(metrics, **source)
+        result = run_suite(metrics, AsyncConfig(run_async=run_async), quiet, **source)
     finally:
         if golden is not None:
             forget_runs()
