@@ -69,4 +69,4 @@ def test_the_message_names_the_field(fields: dict[str, object], problem: str) ->
     with pytest.raises(JudgeError, match=problem) as caught:
         parse_reply(sample_prompt(), Reply(text=json.dumps(OBJECT | fields)))
 
-    assert "_Fields" not in str(caught.value)
+    assert "_ReplyFields" not in str(caught.value)

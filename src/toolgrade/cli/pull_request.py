@@ -40,7 +40,7 @@ class _Issue(BaseModel):
     """Set if the issue of an event is a pull request."""
 
 
-class _Event(BaseModel):
+class _WorkflowEvent(BaseModel):
     pull_request: _Issue | None = None
     issue: _Issue | None = None
 
@@ -99,7 +99,7 @@ def post_comment(reports: Sequence[Report], by: Sequence[str]) -> None:
 def _pull_request_number() -> int | None:
     """Return the number of the pull request that the event of the run is about, or that it is a comment on."""
     try:
-        event = _Event.model_validate_json(Path(os.environ.get("GITHUB_EVENT_PATH", "")).read_bytes())
+        event = _WorkflowEvent.model_validate_json(Path(os.environ.get("GITHUB_EVENT_PATH", "")).read_bytes())
     except (OSError, ValueError):
         return None
     issue = event.issue if event.issue and event.issue.pull_request else event.pull_request

@@ -44,7 +44,7 @@ from toolgrade.judge.models import (
 from toolgrade.judge.openai.batch import BatchModel, BatchOptions
 from toolgrade.judge.openai.guard import without_keys
 from toolgrade.judge.prompts import parse_reply
-from toolgrade.judge.protocol import Prompt, Reply, TextModel, Verdict
+from toolgrade.judge.protocol import JudgeVerdict, Prompt, Reply, TextModel
 from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.stats import check_positive
 
@@ -85,7 +85,7 @@ class PromptResult:
 
     prompt: Prompt
     outcome: JudgeOutcome
-    verdict: Verdict | None = None
+    verdict: JudgeVerdict | None = None
     problem: str | None = None
     usage: Mapping[str, int] = field(default_factory=dict[str, int])
     requests: int = 0

@@ -18,7 +18,7 @@ from toolgrade._internal.json import JsonObject, canonical_json, short_repr
 from toolgrade._internal.model import Model
 from toolgrade.errors import InvalidDataError, JudgeError, JudgeOutcome
 from toolgrade.judge.evidence import QuestionEvidence
-from toolgrade.judge.protocol import Decision, ImagePart, Message, Prompt, Reply, Verdict
+from toolgrade.judge.protocol import Decision, ImagePart, JudgeVerdict, Message, Prompt, Reply
 
 VERSION: Final = "2"
 
@@ -160,7 +160,7 @@ _INCOMPLETE: Final[dict[str, tuple[JudgeOutcome, str]]] = {
 }
 
 
-def parse_reply(prompt: Prompt, reply: Reply) -> Verdict:
+def parse_reply(prompt: Prompt, reply: Reply) -> JudgeVerdict:
     """Return the verdict in a reply to a prompt.
 
     Raises:
@@ -178,7 +178,7 @@ def _malformed(problem: str) -> JudgeError:
     return JudgeError(f"the judge's answer is malformed: {problem}", JudgeOutcome.MALFORMED)
 
 
-class _Fields(Model):
+class _ReplyFields(Model):
     """The properties of a reply in text; which of them are required depends on the prompt."""
 
     evidence: tuple[str, ...]
@@ -187,13 +187,13 @@ class _Fields(Model):
     missing: tuple[str, ...] = ()
 
 
-def _verdict_from_text(prompt: Prompt, text: object) -> Verdict:
+def _verdict_from_text(prompt: Prompt, text: object) -> JudgeVerdict:
     fields = parse_object(text)
     expected = list(prompt.reply_schema["properties"])
     if set(fields) != set(expected):
         raise _malformed(f"expected the keys {expected}, got {short_repr(sorted(fields))}")
     try:
-        reply = _Fields.model_validate(fields)
+        reply = _ReplyFields.model_validate(fields)
     except InvalidDataError as error:
         raise _malformed("; ".join(map(str, error.problems))) from None
     _check_ids(reply.evidence, "evidence", prompt.ids)
@@ -205,7 +205,7 @@ def _verdict_from_text(prompt: Prompt, text: object) -> Verdict:
     if len(reply.missing) > MOST_MISSING:
         raise _malformed(f"{len(reply.missing)} missing calls, at most {MOST_MISSING} are allowed")
     rationale = _shortened(reply.reasoning)
-    return Verdict(decision=reply.verdict, rationale=rationale, evidence=reply.evidence, missing=reply.missing)
+    return JudgeVerdict(decision=reply.verdict, rationale=rationale, evidence=reply.evidence, missing=reply.missing)
 
 
 def _shortened(reasoning: str) -> str:

@@ -137,7 +137,7 @@ class Decision(str, Enum):
     CANNOT_TELL = "cannot_tell"
 
 
-class Verdict(Model):
+class JudgeVerdict(Model):
     """A judge's verdict on one question."""
 
     decision: Decision

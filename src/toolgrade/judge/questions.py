@@ -25,7 +25,7 @@ from toolgrade.judge.cost import add_costs, add_usage
 from toolgrade.judge.evidence import CaseCall, EvidenceBuilder, QuestionEvidence, Unit
 from toolgrade.judge.judge import Judge, JudgeLike, PromptResult
 from toolgrade.judge.prompts import MOST_MISSING, VERSION, Criterion, prompt_for
-from toolgrade.judge.protocol import Decision, Prompt, Verdict
+from toolgrade.judge.protocol import Decision, JudgeVerdict, Prompt
 from toolgrade.result import QuestionResult, UnitResult
 from toolgrade.stats import mean_of
 
@@ -268,7 +268,7 @@ def _missing_calls_question(unit: Unit, builder: EvidenceBuilder, tools: Sequenc
     return question.decided(Decision.YES, "no tool was available, so no call is missing")
 
 
-def _missing_tools(agreeing: Sequence[Verdict], tools: Sequence[ToolSpec]) -> tuple[str, ...]:
+def _missing_tools(agreeing: Sequence[JudgeVerdict], tools: Sequence[ToolSpec]) -> tuple[str, ...]:
     """Return the missing calls of the list of median length: samples may name different numbers of them."""
     lists = sorted((verdict.missing for verdict in agreeing), key=len)
     return tuple(tools[int(tool[1:]) - 1].name for tool in lists[(len(lists) - 1) // 2])
@@ -295,12 +295,12 @@ def _answered(question: JudgeQuestion, results: Sequence[PromptResult], tools: S
     return replace(question, judged=replace(question.judged, **fields), missing=missing)
 
 
-def _majority(verdicts: Sequence[Verdict], most: Decision, votes: int) -> list[Verdict]:
+def _majority(verdicts: Sequence[JudgeVerdict], most: Decision, votes: int) -> list[JudgeVerdict]:
     """Return the verdicts with the decision of the majority; without a majority it is "cannot tell"."""
     # Half of the votes are not a majority: a tie would be decided by the order of the samples.
     decision = most if 2 * votes > len(verdicts) else Decision.CANNOT_TELL
     decisions = ", ".join(verdict.decision.value for verdict in verdicts)
-    disagreement = Verdict(decision=decision, rationale=f"the samples disagree: {decisions}")
+    disagreement = JudgeVerdict(decision=decision, rationale=f"the samples disagree: {decisions}")
     return [verdict for verdict in verdicts if verdict.decision is decision] or [disagreement]
 
 

@@ -141,7 +141,7 @@ class Recorded:
 
 
 @dataclass
-class Fault:
+class PlantedFault:
     """A planted fault; `raised` counts how often it was raised."""
 
     raised: int = 0
@@ -243,13 +243,13 @@ class AdapterHooks:
         return f"{type(error).__name__}: {error}"
 
     @contextmanager
-    def plant_fault(self, observation: str) -> Generator[Fault, None, None]:
+    def plant_fault(self, observation: str) -> Generator[PlantedFault, None, None]:
         """Make the recorder raise: by default whenever it reports this event to its `RunBuilder`.
 
         Args:
             observation: Name of a method of `RunBuilder`.
         """
-        fault = Fault()
+        fault = PlantedFault()
         whole = getattr(RunBuilder, observation)
 
         def broken(*_args: object, **_kwargs: object) -> None:

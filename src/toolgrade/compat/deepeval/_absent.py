@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from toolgrade.errors import ConfigurationError, ToolgradeWarning
 
 
-class Absent:
+class Unsupported:
     """What DeepEval has and toolgrade does not measure."""
 
     def __init__(self, *_: object, **__: object) -> None:
@@ -33,10 +33,10 @@ def getter(module: str, functions: str = "") -> Getter:
     """Return the `__getattr__` by which a module has any other class, and these functions, separated by blanks."""
     known = frozenset(functions.split())
 
-    def get(name: str) -> type[Absent]:
+    def get(name: str) -> type[Unsupported]:
         if not name[:1].isupper() and name not in known:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        return type(name, (Absent,), {"__module__": module})
+        return type(name, (Unsupported,), {"__module__": module})
 
     return get
 

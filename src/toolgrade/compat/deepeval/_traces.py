@@ -56,7 +56,7 @@ def _ended_well(run: Run | None) -> bool:
     return run is None or run.status is RunStatus.OK
 
 
-class _Traces:
+class _CurrentTest:
     """The recorder of the test that pytest runs."""
 
     recorder: ClassVar[ObserveRecorder | None] = None
@@ -71,12 +71,12 @@ def is_ours(value: object) -> bool:
 @contextmanager
 def tracing_test() -> Generator[None, None, None]:
     """Record the observed functions that a test of pytest calls, for `assert_test(golden=...)`."""
-    _Traces.recorder = recorder = ObserveRecorder()
+    _CurrentTest.recorder = recorder = ObserveRecorder()
     try:
         with recorder.listening():
             yield
     finally:
-        _Traces.recorder = None
+        _CurrentTest.recorder = None
 
 
 def traced_app() -> RecordedApp:
@@ -85,7 +85,7 @@ def traced_app() -> RecordedApp:
     Raises:
         ConfigurationError: No test of pytest runs with the plugin of toolgrade.
     """
-    recorder = _Traces.recorder
+    recorder = _CurrentTest.recorder
     if recorder is None:
         remedy = "call it in a test of pytest, or pass a test_case or observed_callback"
         raise ConfigurationError(f"assert_test(golden=...) needs the calls that a test recorded; {remedy}")
@@ -94,5 +94,5 @@ def traced_app() -> RecordedApp:
 
 def forget_runs() -> None:
     """Forget the runs of the current test: they were measured."""
-    if _Traces.recorder is not None:
-        _Traces.recorder.pop()
+    if _CurrentTest.recorder is not None:
+        _CurrentTest.recorder.pop()

@@ -102,13 +102,13 @@ def read_content_blocks(
         additional.get("reasoning") or {"reasoning": additional.get("reasoning_content")},
         *list_of(additional.get("tool_outputs")),
     ]
-    reader = _Reader(list(listed), provider)
+    reader = _BlockReader(list(listed), provider)
     for index, block in enumerate([*before, *parts_of(content)], -len(before)):
         reader.add(block, None if path is None or index < 0 else f"{path}[{index}]")
     return reader.result()
 
 
-class _Reader:
+class _BlockReader:
     """What the blocks so far hold; `remaining` are the listed calls that no block has repeated yet."""
 
     def __init__(self, remaining: list[Request], provider: str | None) -> None:

@@ -71,7 +71,7 @@ _BY_ORDER = "answers were paired with calls by name, where given, and order"
 
 
 @dataclass(slots=True)
-class _Exchange:
+class _RecordedTurn:
     """The input of the user, and what the agent did until the user spoke again."""
 
     user_inputs: list[UserInput] = field(default_factory=list)
@@ -118,7 +118,7 @@ class Transcript:
 
     format: str
     run: Run
-    _exchanges: Sequence[_Exchange] = field(repr=False)
+    _exchanges: Sequence[_RecordedTurn] = field(repr=False)
 
     @cached_property
     def turns(self) -> list[Run]:
@@ -145,7 +145,7 @@ class Transcript:
         fields |= {"instructions": self.run.instructions, "metadata": {"warnings": warnings} if warnings else None}
         return ConversationalTestCase(**drop_none(fields))
 
-    def _turn(self, exchange: _Exchange, *, is_last: bool) -> Run:
+    def _turn(self, exchange: _RecordedTurn, *, is_last: bool) -> Run:
         indices = [call.position for call in exchange.calls if call.position is not None]
         fields: dict[str, Any] = {
             "input": exchange.input,
@@ -284,7 +284,7 @@ class _Transcription:
 
     def __init__(self, notes: Notes, handoff_names: frozenset[str]) -> None:
         self.notes = notes
-        self.exchanges: list[_Exchange] = []
+        self.exchanges: list[_RecordedTurn] = []
         self.calls: list[RecordedCall] = []
         """All calls but those that another one replaced."""
         self.instructions: list[str] = []
@@ -330,7 +330,7 @@ class _Transcription:
     def set_end(self, end: End | None) -> None:
         """Set how the last response ended, if that is known and was not before."""
         if end is not None:
-            self.exchanges = self.exchanges or [_Exchange()]
+            self.exchanges = self.exchanges or [_RecordedTurn()]
             self.exchanges[-1].end = self.exchanges[-1].end or end
             self._output = self.exchanges[-1].output  # not that of a turn before
 
@@ -340,7 +340,7 @@ class _Transcription:
             self.flush_answers()
         self._round_is_over = True
         if not self.exchanges or self.exchanges[-1].has_agent or self.exchanges[-1].end:
-            self.exchanges.append(_Exchange())
+            self.exchanges.append(_RecordedTurn())
         self.exchanges[-1].user_inputs.append(user)
 
     def add_model_message(self, message: ModelMessage, place: str) -> None:
@@ -367,12 +367,12 @@ class _Transcription:
             exchange.output = text_after_calls if all(map(_is_run_by_provider, calls)) else None
         self._output = exchange.output
 
-    def _exchange_of_model(self) -> _Exchange:
+    def _exchange_of_model(self) -> _RecordedTurn:
         """Return the exchange of a new message of the model, and count the message."""
         if self._answers_to_pair:
             self.flush_answers()
         if not self.exchanges:
-            self.exchanges.append(_Exchange())
+            self.exchanges.append(_RecordedTurn())
         if self._round_is_over:
             self._round += 1
             self._round_is_over = False

@@ -21,7 +21,7 @@ from toolgrade.formats.messages.field_readers import decoded, id_of, list_of
 from toolgrade.formats.messages.message import Answer
 from toolgrade.formats.traces.genai_messages import read_messages
 from toolgrade.formats.traces.messages import Speaker, TraceMessage, langchain_answer, last_text
-from toolgrade.formats.traces.span_tree import Event, ModelCall, Span, SpanKind, ToolRecord, has_interrupt, is_wait
+from toolgrade.formats.traces.span_tree import ModelCall, Span, SpanEvent, SpanKind, ToolRecord, has_interrupt, is_wait
 from toolgrade.formats.traces.tracers import TRACERS, lists_of, marks_of, names_of
 from toolgrade.formats.traces.tracers.tracer import CALL_STATUS, HANDOFF, INPUT, MCP_SERVER, OUTPUT
 from toolgrade.formats.traces.values import (
@@ -140,7 +140,7 @@ def _error_of(span: Span) -> str | None:
     return None if _PASSED_ON.match(text) else text
 
 
-def _exception_in(event: Event) -> str | None:
+def _exception_in(event: SpanEvent) -> str | None:
     """Return the exception that an event records; empty if its type and text were not captured."""
     name = string_of(event.attributes.get("exception.type")).rpartition(".")[2]
     return ": ".join(map(str, filter(None, (name, event.attributes.get("exception.message")))))
@@ -233,7 +233,7 @@ def read_tool_run(span: Span) -> None:
     unwrap_result(run)
 
 
-def _complete_from_events(run: ToolRecord, events: Iterable[Event]) -> None:
+def _complete_from_events(run: ToolRecord, events: Iterable[SpanEvent]) -> None:
     """Complete a run with the events that the conventions had until 2025."""
     for event in events:
         if run.arguments is ABSENT:
@@ -249,13 +249,13 @@ def _parameter_names(attributes: Fields) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.partition(".")[0] for name in properties))
 
 
-def _arguments_in(event: Event) -> Any:  # noqa: ANN401 - a JSON value
+def _arguments_in(event: SpanEvent) -> Any:  # noqa: ANN401 - a JSON value
     if event.name == "gen_ai.tool.message" and event.fields.get("content") is not None:
         return event.fields["content"]
     return _first_captured(event.attributes, _ARGUMENTS[:1])
 
 
-def _result_in(event: Event) -> Any:  # noqa: ANN401 - a JSON value
+def _result_in(event: SpanEvent) -> Any:  # noqa: ANN401 - a JSON value
     if event.name == "gen_ai.choice" and event.fields.get("message") is not None:
         return content_of(event.fields["message"])
     return _first_captured(event.attributes, _RESULTS[:1])

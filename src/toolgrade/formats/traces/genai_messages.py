@@ -36,7 +36,7 @@ from toolgrade.formats.traces.messages import (
     requests_in,
     texts_of,
 )
-from toolgrade.formats.traces.span_tree import Event, Span
+from toolgrade.formats.traces.span_tree import Span, SpanEvent
 from toolgrade.formats.traces.tracers import TRACERS, lists_of, names_of
 from toolgrade.formats.traces.tracers.tracer import CONVERSATION, INPUT, OUTPUT
 from toolgrade.formats.traces.values import first_key, indexed, is_hidden
@@ -251,7 +251,7 @@ def _nested_part(entry: Fields) -> dict[str, Any]:
     return {"type": "image", "url": url} if url else part
 
 
-def _messages_in_event(event: Event, speaker: Speaker) -> list[TraceMessage]:
+def _messages_in_event(event: SpanEvent, speaker: Speaker) -> list[TraceMessage]:
     """Return the messages of one side in an event."""
     fields = event.fields
     if fields.keys() & {*_EVENT_KEYS["user"], *_EVENT_KEYS["model"]}:

@@ -21,7 +21,7 @@ from toolgrade._internal.json import short_repr
 from toolgrade._internal.message_content import Fields, as_object, first_of, object_of, text_of
 from toolgrade._internal.model import drop_none
 from toolgrade.formats.messages.field_readers import Notes, list_of
-from toolgrade.formats.traces.span_tree import Event, Span
+from toolgrade.formats.traces.span_tree import Span, SpanEvent
 from toolgrade.formats.traces.tracers import attributes_outside
 from toolgrade.formats.traces.tracers.tracer import Attributes
 from toolgrade.formats.traces.values import all_entries, entries_of, first_text, flat, integer_of, string_of, time_of
@@ -226,12 +226,12 @@ def _error_of(fields: Fields, attributes: Fields) -> str | None:
     return first_text(message, attributes.get("otel.status_description"), "failed")
 
 
-def _event(value: object, path: str, *name_keys: str) -> Event:
+def _event(value: object, path: str, *name_keys: str) -> SpanEvent:
     """Return an event of a span, or a log record; Jaeger names events in their fields."""
     fields = object_of(value)
     attributes = _attributes(first_of(fields, "attributes", "fields"))
     name = string_of(first_of(fields, *name_keys) or first_of(attributes, "event.name", "event"))
-    return Event(name, attributes, _value(fields.get("body")), path)
+    return SpanEvent(name, attributes, _value(fields.get("body")), path)
 
 
 def _attributes(value: object) -> dict[str, Any]:

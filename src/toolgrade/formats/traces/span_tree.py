@@ -43,7 +43,7 @@ _NEVER = datetime.max.replace(tzinfo=timezone.utc)
 
 
 @dataclass(slots=True)
-class Event:
+class SpanEvent:
     """An event of an OpenTelemetry span, or a log record that names one."""
 
     name: str
@@ -149,7 +149,7 @@ class Span:
     ended_at: datetime | None = None
     error: str | None = None
     attributes: dict[str, Any] = field(default_factory=dict[str, Any])
-    events: list[Event] = field(default_factory=list[Event])
+    events: list[SpanEvent] = field(default_factory=list[SpanEvent])
     places: Mapping[str, str] = field(default_factory=dict[str, str])
     exporter: str = ""
     record: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -200,7 +200,7 @@ class Span:
         """Whether it ended by waiting for a person, as its output or its error says."""
         return self.interrupted or is_wait(self.error)
 
-    def events_named(self, *names: str) -> list[Event]:
+    def events_named(self, *names: str) -> list[SpanEvent]:
         """Return the events with one of these names."""
         return [event for event in self.events if event.name in names]
 

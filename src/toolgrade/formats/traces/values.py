@@ -193,13 +193,13 @@ def _python_object(text: str) -> JsonObject | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python warns of invalid escapes and keeps them as they are
-            value = ast.literal_eval(_Fields().visit(ast.parse(text, mode="eval")))
+            value = ast.literal_eval(_ObjectsAsDicts().visit(ast.parse(text, mode="eval")))
         return to_json_value(value) if isinstance(value, dict) and _is_json(value) else None
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError, InvalidDataError):
         return None
 
 
-class _Fields(ast.NodeTransformer):
+class _ObjectsAsDicts(ast.NodeTransformer):
     """Turns printed objects, such as those of data classes and Pydantic models, into dictionaries of their fields."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
