@@ -110,11 +110,15 @@ def _close(loop: asyncio.AbstractEventLoop, interrupt_count: int = 0) -> None:
 
 
 def _is_loop_running() -> bool:
-    """Return whether this thread runs a loop, of asyncio or of trio."""
+    return is_in_asyncio() or is_in_trio()
+
+
+def is_in_asyncio() -> bool:
+    """Return whether this code runs inside an event loop of asyncio."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return is_in_trio()
+        return False
     return True
 
 

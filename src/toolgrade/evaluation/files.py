@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from gzip import GzipFile
 from itertools import islice
 from operator import eq
@@ -352,37 +353,32 @@ def measure_item(tag: Tag, case: AnyCase, setup: FileSetup) -> tuple[MetricResul
         return tuple(measure_in_thread(metric, case, no_golden).renamed(name) for metric, name in pairs)
 
 
-@dataclass(frozen=True)
-class _Work:
-    """Evaluation of one part, in any process."""
+def _part_outcome(setup: FileSetup, part: FilePart) -> FilePartOutcome:
+    """Evaluate one part, in any process."""
+    rows = WorstRows(setup.full)
+    outcomes: list[CaseOutcome] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ToolgradeWarning)
+        for item in items_of(part, setup):
+            outcomes.append(_case_outcome(setup, item))
+            rows.add(outcomes[-1].row)
+    rows.trim()
+    items = [one._replace(row=row) for one, row in zip(outcomes, rows.rows, strict=True)]
+    return FilePartOutcome(items, _distinct_warnings(caught))
 
-    setup: FileSetup
 
-    def __call__(self, part: FilePart) -> FilePartOutcome:
-        rows = WorstRows(self.setup.full)
-        outcomes: list[CaseOutcome] = []
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", ToolgradeWarning)
-            for item in items_of(part, self.setup):
-                outcomes.append(self.outcome(item))
-                rows.add(outcomes[-1].row)
-        rows.trim()
-        items = [one._replace(row=row) for one, row in zip(outcomes, rows.rows, strict=True)]
-        return FilePartOutcome(items, _distinct_warnings(caught))
-
-    def outcome(self, item: FileCase) -> CaseOutcome:
-        """Measure a case, unless it has results or is joined to a conversation."""
-        setup = self.setup
-        if item.tag.conversation is not None:
-            return CaseOutcome(item.tag, Row.of(item.case, 0), item=item)
-        if setup.hashes is None:
-            return CaseOutcome(item.tag, Row.of(item.case, 0, results=measure_item(item.tag, item.case, setup)))
-        encoded = item.encoded()
-        digest = hash_of(encoded)
-        if digest in setup.hashes:  # it stays as it is, in case its line there is wrong
-            return CaseOutcome(item.tag, Row.of(item.case, 0), digest, item=item)
-        row = Row.of(item.case, 0, results=measure_item(item.tag, item.case, setup))
-        return CaseOutcome(item.tag, row, digest, item.rest(row, digest, encoded, contents=setup.contents))
+def _case_outcome(setup: FileSetup, item: FileCase) -> CaseOutcome:
+    """Measure a case, unless it has results or is joined to a conversation."""
+    if item.tag.conversation is not None:
+        return CaseOutcome(item.tag, Row.of(item.case, 0), item=item)
+    if setup.hashes is None:
+        return CaseOutcome(item.tag, Row.of(item.case, 0, results=measure_item(item.tag, item.case, setup)))
+    encoded = item.encoded()
+    digest = hash_of(encoded)
+    if digest in setup.hashes:  # it stays as it is, in case its line there is wrong
+        return CaseOutcome(item.tag, Row.of(item.case, 0), digest, item=item)
+    row = Row.of(item.case, 0, results=measure_item(item.tag, item.case, setup))
+    return CaseOutcome(item.tag, row, digest, item.rest(row, digest, encoded, contents=setup.contents))
 
 
 class Intake(Generic[T]):
@@ -487,7 +483,7 @@ class FileEvaluation:
         self._builder = builder
         self._processes = processes
         self._bar = bar
-        self._intake = Intake[CaseOutcome](setup, _Work(setup).outcome)
+        self._intake = Intake[CaseOutcome](setup, partial(_case_outcome, setup))
         self._rows = WorstRows(setup.full)
         self._warnings: dict[str, None] = {}
 
@@ -530,7 +526,7 @@ class FileEvaluation:
         if self._builder.file is not None:
             self._builder.file.write(b"")  # the header: from now on, what other cases had does not count
         workers = min(self._processes, 1 + total // WORTH_A_PROCESS)
-        with closing(run_jobs(_Work(self.setup), divide(paths), workers)) as outcomes:
+        with closing(run_jobs(partial(_part_outcome, self.setup), divide(paths), workers)) as outcomes:
             for part, outcome in outcomes:
                 self._take(one for item in outcome.items for one in self._intake.take(item.tag, item, item.item))
                 for text in outcome.warnings:

@@ -64,20 +64,16 @@ class MetricLike(Protocol):
     @property
     def label(self) -> str:
         """The name under which results are reported."""
-        ...
 
     @property
     def threshold(self) -> float:
         """The lowest score that passes."""
-        ...
 
     def measure(self, case: Any, /) -> MetricResult:
         """Measure one case."""
-        ...
 
     async def a_measure(self, case: Any, /) -> MetricResult:
         """Measure one case; await the judge, if there is one."""
-        ...
 
 
 class Metric(ABC):
@@ -260,30 +256,6 @@ NO_CALLS: Final = "no call was made"
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
-class ResultOptions(Protocol):
-    """The options of a metric that turn a measurement into a result."""
-
-    @property
-    def label(self) -> str:
-        """The name under which results are reported."""
-        ...
-
-    @property
-    def threshold(self) -> float:
-        """The lowest score that passes."""
-        ...
-
-    @property
-    def strict_mode(self) -> bool:
-        """Whether any score below 1 becomes 0."""
-        ...
-
-    @property
-    def include_reason(self) -> bool:
-        """Whether results have a reason."""
-        ...
-
-
 class Explanation(Protocol):
     """Makes the details of a measurement when its result is first read.
 
@@ -292,7 +264,6 @@ class Explanation(Protocol):
 
     def details(self) -> Details:
         """Return the details; they are the same whenever that is."""
-        ...
 
 
 class Details(NamedTuple):
@@ -376,7 +347,7 @@ class Measurement(NamedTuple):
         return "\n".join([*_arithmetic_lines(self.scores, details.sums, verdict), *details.steps])
 
 
-def result_of(metric: ResultOptions, measured: Measurement) -> MetricResult:
+def result_of(metric: Metric, measured: Measurement) -> MetricResult:
     """Return the result of a measurement: failed, skipped, or the lowest score against the threshold."""
     score, passed, error = None, None, None
     status = ResultStatus.SCORED

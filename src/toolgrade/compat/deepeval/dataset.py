@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from toolgrade._internal.options import require
+from toolgrade._internal.sync_bridge import is_in_asyncio
 from toolgrade.capture.observation.spans import ObserveRecorder
 from toolgrade.compat.deepeval import _absent
 from toolgrade.compat.deepeval._conversion import as_golden
@@ -246,7 +247,7 @@ def _tasks_without_loop(
 
     DeepEval's documented form makes tasks in a script, where asyncio has no loop for them.
     """
-    if _is_loop_running():
+    if is_in_asyncio():
         yield
         if not all(task.done() for _, task in tasks):
             raise ConfigurationError("in a running event loop, await each answer in the loop over evals_iterator")
@@ -259,7 +260,7 @@ def _tasks_without_loop(
             return await coroutine
 
     def create(coroutine: Any, **options: Any) -> Any:  # noqa: ANN401 - as asyncio's
-        if _is_loop_running():  # in a function that the body calls, or in another thread
+        if is_in_asyncio():  # in a function that the body calls, or in another thread
             return create_task(coroutine, **options)
         task = loop.create_task(run(coroutine), **options)
         tasks.append((place(), task))
@@ -274,14 +275,6 @@ def _tasks_without_loop(
     finally:
         asyncio.create_task = create_task
         loop.close()
-
-
-def _is_loop_running() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 __getattr__: _absent.Getter = _absent.getter(__name__)

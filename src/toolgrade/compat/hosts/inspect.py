@@ -15,12 +15,12 @@ Task(
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from math import nan
 from typing import Any
 
 from toolgrade._internal.lazy_imports import import_extra
+from toolgrade._internal.sync_bridge import is_in_asyncio
 from toolgrade.calls import ToolCallType, ToolSpec
 from toolgrade.capture import Request
 from toolgrade.cases import AnyCase, LLMTestCase, Run
@@ -76,7 +76,7 @@ def scorer(
     host = host_metrics([metric], _case_of if to_case is None else to_case, redactor)
 
     async def score(state: Any, target: Any) -> Any:  # noqa: ANN401 - classes of Inspect
-        if waits(metric) and _in_asyncio():
+        if waits(metric) and is_in_asyncio():  # and not in trio
             (feedback,) = await host.feedback_async(state, target)
         else:  # an alignment keeps the processor busy, and other samples are waiting for their models
             (feedback,) = await threads.run_sync(host.feedback, state, target)
@@ -87,15 +87,6 @@ def scorer(
 
 def _import(module: str) -> Any:  # noqa: ANN401 - a module of a package that may be missing
     return import_extra(module, "inspect-ai", "a scorer of Inspect")
-
-
-def _in_asyncio() -> bool:
-    """Return whether asyncio runs, and not trio."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _score(score_class: Any, feedback: Feedback, answer: str) -> Any:  # noqa: ANN401 - classes of Inspect
