@@ -271,7 +271,7 @@ def _approved(
         if file is not None:
             with suppress(InvalidDataError):
                 _with_expectations(case, file, label)
-                former = _golden_in(file, label)
+                former = _read_golden(file, label, read_golden)
         return approve_conversation(case, redactor, former)
     old: list[ToolCall] | Expectation | None = None
     if file is not None:
@@ -283,9 +283,9 @@ def _approved(
     return redactor.model(question).model_copy(update=update), notes
 
 
-def _golden_in(file: Path, label: str) -> Golden:
+def _read_golden(file: Path, label: str, read: Callable[[Any], R]) -> R:
     try:
-        return read_golden(parse_json(file.read_bytes()))
+        return read(parse_json(file.read_bytes()))
     except InvalidDataError as error:
         raise InvalidDataError(f"the golden {label} cannot be read: {error}", error.problems) from None
 
@@ -293,17 +293,14 @@ def _golden_in(file: Path, label: str) -> Golden:
 def _with_expectations(case: AnyCase, file: Path, label: str) -> AnyCase:
     """Return the case with the expectations of its golden."""
     if isinstance(case, ConversationalTestCase):
-        golden = _golden_in(file, label)
+        golden = _read_golden(file, label, read_golden)
         turns, _, note = stated_turns(golden, ConversationalTestCase.from_json(case.to_json()))
         if note or not golden.turns:
             raise InvalidDataError(f"the golden {label} is of another conversation: {note or 'it has no turns'}")
         stated = ("expected_tools", "expected_output", "required_texts")
         update = {"turns": turns, **{name: getattr(golden, name) for name in stated}}
         return case.model_copy(update={**update, "ends": golden.ends or case.ends})
-    try:
-        single = LLMTestCase.model_validate(without_schema(parse_json(file.read_bytes())))
-    except InvalidDataError as error:
-        raise InvalidDataError(f"the golden {label} cannot be read: {error}", error.problems) from None
+    single = _read_golden(file, label, lambda value: LLMTestCase.model_validate(without_schema(value)))
     if single.expected_tools is None:
         raise InvalidDataError(f"the golden {label} has no expected_tools; write [] if no call is expected")
     calls = {"tools_called": written_calls(case), "expected_tools": single.expected_tools}

@@ -41,13 +41,7 @@ Number = Annotated[float, Field(allow_inf_nan=True), BeforeValidator(_parse_nonf
 Position = Annotated[int, Field(ge=0)]
 """A position, from 0."""
 
-_DIFFERENCES: Final = (
-    "wrong_argument",
-    "missing_argument",
-    "extra_argument",
-    "wrong_output",
-    "wrong_type",
-)
+_DIFFERENCES: Final = ("wrong_argument", "missing_argument", "extra_argument", "wrong_output", "wrong_type")
 """Kinds of findings that describe a difference between the two calls of a pair."""
 
 _MAX_DENOMINATOR = 10**6

@@ -161,6 +161,12 @@ class CasePair(NamedTuple):
         is_unnamed = self.key.name[0] in {"content", "position"}
         return ("golden", str(self.a.golden)) if is_unnamed and self.a.golden is not None else self.key.name
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of changes, gaps and losses about the case."""
+        occurrence = self.key.occurrence
+        return {"case": _name(self.a), "occurrence": occurrence, "index_a": self.a.index, "index_b": self.b.index}
+
 
 class _PairedCases(NamedTuple):
     """The cases that are in both reports, those of A alone, and those of B alone."""
@@ -207,12 +213,6 @@ class _ResultPair(NamedTuple):
     cases: CasePair
     a: MetricResult
     b: MetricResult
-
-    @property
-    def case_fields(self) -> dict[str, Any]:
-        """The fields of changes and gaps about the case."""
-        a, b = self.cases.a, self.cases.b
-        return {"case": _name(a), "occurrence": self.cases.key.occurrence, "index_a": a.index, "index_b": b.index}
 
 
 class _MetricPair(NamedTuple):
@@ -414,12 +414,12 @@ def _change(pair: _ResultPair) -> CaseChange:
         first = failed.findings[0]
         finding, tool, kind = first.message, first.tool or None, first.kind
     scores: dict[str, Any] = {"score_a": float(pair.a), "score_b": float(pair.b)}
-    return CaseChange(**pair.case_fields, **scores, finding=finding, tool=tool, kind=kind)
+    return CaseChange(**pair.cases.fields, **scores, finding=finding, tool=tool, kind=kind)
 
 
 def _gap(pair: _ResultPair) -> CaseGap:
     return CaseGap(
-        **pair.case_fields,
+        **pair.cases.fields,
         status_a=pair.a.status,
         status_b=pair.b.status,
         passed_a=pair.a.passed,
@@ -430,12 +430,11 @@ def _gap(pair: _ResultPair) -> CaseGap:
 
 def _losses(pairs: Iterable[CasePair]) -> Iterator[CaseLoss]:
     """Yield the cases that passed in A, and did not pass in B for another reason than a score."""
-    for key, a, b in pairs:
-        outcome = b.outcome
-        if a.outcome == "passed" and (outcome in {"agent_error", "not_measured"} or b.wrong_end is not None):
+    for pair in pairs:
+        b, outcome = pair.b, pair.b.outcome
+        if pair.a.outcome == "passed" and (outcome in {"agent_error", "not_measured"} or b.wrong_end is not None):
             reason = shorten(str(DEFAULT(outcome_reason(b.own_results, b.wrong_end))), _MAX_REASON)
-            fields: dict[str, Any] = {"occurrence": key.occurrence, "index_a": a.index, "index_b": b.index}
-            yield CaseLoss(case=_name(a), **fields, outcome_b=outcome, reason=reason)
+            yield CaseLoss(**pair.fields, outcome_b=outcome, reason=reason)
 
 
 def _first_line(result: MetricResult) -> str | None:

@@ -265,14 +265,8 @@ def page_template(name: str) -> Template:
         *(messages.value_text, phrases.judge_facts),
         *(messages.problem_text, messages.is_failure, messages.count_calls, messages.handoff_text, breakable, shade),
         *(phrases.number_or_dash, percent, phrases.interval_text, phrases.comparison_cells),
-        *(
-            phrases.broken_runs_note,
-            phrases.pass_at_k_rows,
-            phrases.usage_texts,
-            phrases.judge_totals,
-            rate_text,
-            title_with_date,
-        ),
+        *(phrases.broken_runs_note, phrases.pass_at_k_rows, phrases.usage_texts, phrases.judge_totals),
+        *(rate_text, title_with_date),
     )
     filters: dict[str, Callable[..., Any]] = {function.__name__: function for function in functions}
     filters["line"] = partial(shorten, limit=messages.LONGEST_LINE)
