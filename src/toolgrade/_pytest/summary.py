@@ -53,7 +53,7 @@ def _problem_lines(note: dict[str, Any]) -> Iterator[str]:
     if "wrong_end" in case:
         end = case["wrong_end"]
         yield f"- {names}  {WORD_TEXTS[end['outcome']]}: {_brief(end['why'])}"
-    results = [(result, problem) for _, result, problem in _results([note])]
+    results = list(_results([note]))
     is_skipped = all(result.status is ResultStatus.SKIPPED for result, _ in results)
     for result, problem in results:
         if not result.passed and (is_skipped or result.status is not ResultStatus.SKIPPED):
@@ -154,16 +154,16 @@ def properties(note: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _summaries(notes: Iterable[dict[str, Any]]) -> list[MetricSummary]:
     """Return a summary for each metric at each threshold, in the order in which they were first used."""
     groups: dict[tuple[str, float], list[MetricResult]] = {}
-    for _, result, _ in _results(notes):
+    for result, _ in _results(notes):
         groups.setdefault((result.metric, result.threshold), []).append(result)
     return [MetricSummary.of(metric, results) for (metric, _), results in groups.items()]
 
 
-def _results(notes: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], MetricResult, str]]:
-    """Yield each result with its note, and where it first goes wrong."""
+def _results(notes: Iterable[dict[str, Any]]) -> Iterator[tuple[MetricResult, str]]:
+    """Yield each result, and where it first goes wrong."""
     for note in notes:
         for plain, problem in zip(note.get("case", {}).get("results", ()), note.get("problems", ()), strict=True):
-            yield note, _result(plain), problem
+            yield _result(plain), problem
 
 
 def _result(plain: dict[str, Any]) -> MetricResult:

@@ -12,12 +12,7 @@ from toolgrade.cli.inputs import expand, has_goldens_only
 from toolgrade.cli.io import exit_if_interrupted, exit_on_error, stop, title_of
 from toolgrade.cli.metric_options import metric_options
 from toolgrade.cli.options import InputPath, OutputPath, allow_nan_option, on_command_line, options_in, reject_option
-from toolgrade.cli.report_options import (
-    ReportOptions,
-    exit_by,
-    gate_options,
-    report_options,
-)
+from toolgrade.cli.report_options import ReportOptions, exit_by, gate_options, report_options
 from toolgrade.evaluation.execute import EvaluationOptions, run_evaluation
 from toolgrade.evaluation.results_file import Resume
 from toolgrade.metrics import MetricLike

@@ -12,12 +12,7 @@ from toolgrade.cli.help import command
 from toolgrade.cli.inputs import read_input
 from toolgrade.cli.io import exit_on_error, has_bad_lines, write_json
 from toolgrade.cli.metric_options import metric_options
-from toolgrade.cli.options import (
-    allow_nan_option,
-    json_option,
-    reject_option,
-    source_argument,
-)
+from toolgrade.cli.options import allow_nan_option, json_option, reject_option, source_argument
 from toolgrade.evaluation.measuring import unit_of
 from toolgrade.failed_calls import ErrorTexts
 from toolgrade.inputs import Reading

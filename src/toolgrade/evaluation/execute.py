@@ -15,13 +15,7 @@ from pydantic import BaseModel
 
 from toolgrade._internal.options import require
 from toolgrade._internal.text import plural, printable, unique_labels
-from toolgrade.agents import (
-    DEFAULT_CONCURRENCY,
-    AgentCallable,
-    Goldens,
-    check_agents,
-    check_goldens,
-)
+from toolgrade.agents import DEFAULT_CONCURRENCY, AgentCallable, Goldens, check_agents, check_goldens
 from toolgrade.cases import AnyCase, LLMTestCase, own_case
 from toolgrade.dataset import Golden, read_goldens, source_name
 from toolgrade.errors import ConfigurationError, DataFileError, InvalidDataError

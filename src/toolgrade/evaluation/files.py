@@ -34,17 +34,7 @@ from toolgrade._internal.compression import (
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import join_first, plural, printable
 from toolgrade.cases import NOT_ASKED, AnyCase, ConversationalTestCase, LLMTestCase, Run, RunStatus, Turn, texts_in
-from toolgrade.dataset import (
-    ANSWERS,
-    BLANK,
-    BOM,
-    BadLines,
-    Document,
-    Golden,
-    open_source,
-    read_line,
-    source_name,
-)
+from toolgrade.dataset import ANSWERS, BLANK, BOM, BadLines, Document, Golden, open_source, read_line, source_name
 from toolgrade.errors import ConfigurationError, InvalidDataError, Problem, ToolgradeWarning
 from toolgrade.evaluation.builder import ReportBuilder
 from toolgrade.evaluation.measuring import measure_in_thread, no_golden_of

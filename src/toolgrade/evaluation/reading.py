@@ -19,13 +19,7 @@ from toolgrade.cases import LLMTestCase, Run
 from toolgrade.dataset import Source, file_error, placed_text, problems_of, read_bytes, source_name, torn_text
 from toolgrade.errors import BadLineWarning, DataFileError, InvalidDataError, Problem
 from toolgrade.evaluation.builder import ranked_report
-from toolgrade.evaluation.result_json import (
-    Position,
-    Written,
-    WrittenGate,
-    WrittenResult,
-    missing_results,
-)
+from toolgrade.evaluation.result_json import Position, Written, WrittenGate, WrittenResult, missing_results
 from toolgrade.evaluation.results_file import Header, Scan, WrittenMetric, is_header, read_rows, scan
 from toolgrade.evaluation.rows import NO_AGENTS, CaseKey, Row, report_table
 from toolgrade.report import CaseResult, Report
@@ -289,16 +283,11 @@ def _describe(value: object) -> str:
     """Return the kind of a value, for a message."""
     if isinstance(value, list) and value:
         return f"a list that begins with {_describe(value[0])}"
-    if isinstance(value, Mapping):
-        return _describe_object(value)
-    return short_repr(value)
-
-
-def _describe_object(value: Mapping[str, Any]) -> str:
-    for key, kind in _KINDS.items():
-        if key in value:
-            return kind
-    return f"an object with {', '.join(map(repr, list(value)[:5]))}" if value else "an empty object"
+    if not isinstance(value, Mapping):
+        return short_repr(value)
+    keys = ", ".join(map(repr, list(value)[:5]))
+    other = f"an object with {keys}" if value else "an empty object"
+    return next((kind for key, kind in _KINDS.items() if key in value), other)
 
 
 def _first_line(data: bytes) -> Mapping[str, Any] | None:

@@ -17,12 +17,7 @@ from toolgrade.errors import ConfigurationError, InvalidDataError
 from toolgrade.failed_calls import has_succeeded
 from toolgrade.matching.json_compare import has_mark, json_equal
 from toolgrade.metrics.base import NO_CALLS, CallMetric, Details, Measurement, refuse_unknown, share_of_calls
-from toolgrade.metrics.called_tools import (
-    call_finding,
-    case_label,
-    omission_warnings,
-    status_of,
-)
+from toolgrade.metrics.called_tools import call_finding, case_label, omission_warnings, status_of
 from toolgrade.result import Finding, redact_at_path
 
 APPROVED = "approved_calls"
@@ -301,10 +296,6 @@ def _mapping(value: object, where: str) -> Mapping[Any, Any]:
 
 def _read_keys(path: object, where: str) -> tuple[str | int, ...]:
     keys = tuple(path.split(".")) if isinstance(path, str) else path
-    if not isinstance(keys, tuple) or not keys or not all(map(_is_key, keys)):
+    if not isinstance(keys, tuple) or not keys or not all(isinstance(key, (str, int)) and key != "" for key in keys):
         raise ConfigurationError(f"{where}: a place must be keys joined by dots, or a tuple of keys, got {path!r}")
     return keys
-
-
-def _is_key(key: object) -> bool:
-    return isinstance(key, (str, int)) and key != ""

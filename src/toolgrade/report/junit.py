@@ -19,14 +19,7 @@ from toolgrade.report.report import CaseResult, Report
 from toolgrade.report.terminal.results import result_text
 from toolgrade.report.text.first_problem import case_problem
 from toolgrade.report.text.headline import title_of
-from toolgrade.report.text.phrases import (
-    WORD_TEXTS,
-    effect_hints,
-    is_bad,
-    one_line,
-    result_word,
-    score_text,
-)
+from toolgrade.report.text.phrases import WORD_TEXTS, effect_hints, is_bad, one_line, result_word, score_text
 
 __all__ = ["render_junit"]
 

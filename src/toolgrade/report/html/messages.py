@@ -14,10 +14,7 @@ from toolgrade._internal.json import json_text, replace_nonfinite
 from toolgrade._internal.message_content import hash_images, parts_of
 from toolgrade._internal.text import number_text, shorten
 from toolgrade.calls import CallStatus, Execution, ToolCall
-from toolgrade.cases import (
-    Handoff,
-    MLLMImage,
-)
+from toolgrade.cases import Handoff, MLLMImage
 from toolgrade.expect import Matcher
 
 MOST_CALLS = 200

@@ -13,15 +13,7 @@ from toolgrade.report.comparison import CaseChange, CaseGap, Comparison, MetricC
 from toolgrade.report.overview import TrendPoint
 from toolgrade.report.redaction import redact
 from toolgrade.report.report import Report
-from toolgrade.report.terminal.console import (
-    FIRST_COLUMN,
-    WORD_STYLES,
-    Name,
-    Screen,
-    alarm,
-    interval_cell,
-    make_table,
-)
+from toolgrade.report.terminal.console import FIRST_COLUMN, WORD_STYLES, Name, Screen, alarm, interval_cell, make_table
 from toolgrade.report.text.agent_table import AgentOutcome, AgentTable, GoldenRow
 from toolgrade.report.text.breakdown import changes_by_tool, problem_rows
 from toolgrade.report.text.headline import changes_text, title_with_date
