@@ -449,8 +449,7 @@ def _without_suffixes(case: TestCase, known: Iterable[str]) -> TestCase:
     """Return a case whose called and expected tools have no random suffixes, with a warning for each rewrite."""
     tools = {*known, *(tool.name for tool in case.available_tools or ())}
     changes: dict[str, Any] = {}
-    stated = case.expected_tools
-    expected = stated
+    stated = expected = case.expected_tools
     pairs: list[tuple[ToolCall, ToolCall]] = []
     if isinstance(stated, list):
         changes["expected_tools"] = expected = [_renamed(call, tools) for call in stated]

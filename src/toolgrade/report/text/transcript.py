@@ -143,8 +143,7 @@ def turns_of(result: MetricResult, case: object, rows: Sequence[CallRow]) -> lis
     """Return the turns of a conversation; none of any other case. `rows` are all calls side by side."""
     if not isinstance(case, ConversationalTestCase) or result.status is not ResultStatus.SCORED:
         return []
-    turns: dict[int | None, Exchange] = {}
-    turns |= {one.number: one for one in case.exchanges}
+    turns: dict[int | None, Exchange] = dict(enumerate(case.exchanges, start=1))
     beside = [one for one in result.findings if result.alignment is None or one.expected is one.called is None]
     rows_of, findings_of = _by_turn(rows, turns), _by_turn(beside, turns)
     scores = turn_scores(result)
