@@ -69,17 +69,6 @@ def exit_on_error(
     warn(*dict.fromkeys(str(warning.message) for warning in caught))
 
 
-@contextmanager
-def exit_if_interrupted(consequence: str) -> Generator[None, None, None]:
-    """Exit if the user interrupts the block, and print what follows from that unless it is empty."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if consequence:
-            click.echo(f"interrupted; {consequence}", err=True)
-        sys.exit(INTERRUPTED)
-
-
 def has_bad_lines(caught: Sequence[warnings.WarningMessage]) -> bool:
     """Return whether a line of a file could not be read."""
     return any(issubclass(warning.category, BadLineWarning) for warning in caught)

@@ -11,17 +11,9 @@ import click
 from toolgrade._internal.text import plural, printable
 from toolgrade.cli.help import command
 from toolgrade.cli.inputs import expand
-from toolgrade.cli.io import warn
+from toolgrade.cli.io import exit_on_error, warn
 from toolgrade.cli.options import InputPath, OutputPath
-from toolgrade.cli.report_options import (
-    ReportOptions,
-    exit_by,
-    gate_options,
-    option,
-    read_report,
-    report_options,
-    with_name,
-)
+from toolgrade.cli.report_options import ReportOptions, exit_by, gate_options, option, report_options, with_name
 from toolgrade.report import Report
 
 _PAGE = "toolgrade-report.html"
@@ -87,8 +79,14 @@ def _read(paths: Sequence[str], display: ReportOptions) -> list[Report]:
     if paths.count("-") > 1:
         raise click.UsageError("only one of RESULTS can be standard input")
     names = [{"name": name} for name in display.names] or [{} for _ in paths]
-    facts = [*names[:-1], display.about]
-    return [read_report(path, about, "nothing was shown") for path, about in zip(paths, facts, strict=True)]
+    from toolgrade.evaluation import read_results  # noqa: PLC0415 - not loaded for --help
+
+    reports: list[Report] = []
+    for path, facts in zip(paths, [*names[:-1], display.about], strict=True):
+        with exit_on_error(path, "nothing was shown"):
+            report = read_results(path)
+        reports.append(replace(report, about={**report.about, **facts}))
+    return reports
 
 
 def _with_page(display: ReportOptions) -> ReportOptions:

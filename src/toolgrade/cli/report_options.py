@@ -11,7 +11,7 @@ import click
 
 from toolgrade._internal.model import drop_none
 from toolgrade._internal.text import printable
-from toolgrade.cli.io import exit_on_error, json_document, stop, title_of, write_text
+from toolgrade.cli.io import json_document, stop, title_of, write_text
 from toolgrade.cli.options import Decorator, OutputPath, bundle, clear_settings, options_in
 from toolgrade.errors import ToolgradeError
 
@@ -187,15 +187,6 @@ def _facts(texts: Sequence[str]) -> dict[str, str]:
 def with_name(report: Report, source: str) -> Report:
     """Return a report with the name of its file if it has no other name."""
     return replace(report, about={"name": title_of(source), **report.about})
-
-
-def read_report(path: str, facts: Mapping[str, str], consequence: str) -> Report:
-    """Return the report of a file of results with these facts; exit with a message if it cannot be read."""
-    from toolgrade.evaluation import read_results  # noqa: PLC0415 - most commands read none
-
-    with exit_on_error(path, consequence):
-        report = read_results(path)
-    return replace(report, about={**report.about, **facts})
 
 
 def _collect(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 
 import click
@@ -9,7 +10,7 @@ import click
 from toolgrade._internal.text import plural, printable
 from toolgrade.cli.help import command
 from toolgrade.cli.inputs import expand, has_goldens_only
-from toolgrade.cli.io import exit_if_interrupted, exit_on_error, stop, title_of
+from toolgrade.cli.io import INTERRUPTED, exit_on_error, stop, title_of
 from toolgrade.cli.metric_options import metric_options
 from toolgrade.cli.options import InputPath, OutputPath, allow_nan_option, on_command_line, options_in, reject_option
 from toolgrade.cli.report_options import ReportOptions, exit_by, gate_options, report_options
@@ -117,8 +118,11 @@ def score(
         about=display.about,
         full=display.full,
     )
-    with exit_if_interrupted(""), exit_on_error(results or paths[0], "nothing was scored"):
-        report = run_evaluation(options)
+    try:
+        with exit_on_error(results or paths[0], "nothing was scored"):
+            report = run_evaluation(options)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     if goldens_path is None:
         _refuse_goldens(report, printable(title_of(paths[0])))
     title = paths[0] if len(paths) == 1 else plural(len(paths), "file")

@@ -144,6 +144,6 @@ def alarm(amount: int) -> Text:
     return Text(f"{amount:,}", style="bold red" if amount else "")
 
 
-def interval_cell(text: str, interval: Interval | None, *, neutral: float) -> Text:
-    """Return the text of an interval, dim if it includes the neutral value and so shows nothing."""
-    return Text(text, style="dim" if interval is not None and interval.low <= neutral <= interval.high else "")
+def interval_cell(text: str, interval: Interval | None) -> Text:
+    """Return the text of an interval of a difference, dim if it includes 0 and so shows nothing."""
+    return Text(text, style="dim" if interval is not None and interval.low <= 0 <= interval.high else "")

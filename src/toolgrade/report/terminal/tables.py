@@ -34,14 +34,15 @@ def print_tools(screen: Screen, report: Report) -> None:
         _print_table(screen, "findings of all metrics", rows, "(the HTML report has all tools)")
 
 
-def print_changes_by_tool(screen: Screen, changes: Sequence[CaseChange], heading: str) -> None:
-    """Print cases that changed by the tool and the kind of their first finding, below a heading."""
+def _print_regressions_by_tool(screen: Screen, comparison: Comparison) -> None:
+    """Print the cases that became worse by the tool and the kind of their first finding."""
+    changes = [change for metric in comparison.metrics for change in metric.regressions]
     rows: list[tuple[str, int, str]] = []
     for tool, kind, cases in changes_by_tool(changes):
         names = join_first([one_line(change.label, FIRST_COLUMN) for change in cases], _NAMES)
         rows.append((tool or "-", len(cases), f"{kind or 'no finding'}: {names}"))
     if rows:
-        screen.line(f"\n{heading}", "bold")
+        screen.line("\npassed in A, failed in B, by tool", "bold")
         _print_table(screen, "first finding", rows, "(the HTML report has all)")
 
 
@@ -174,8 +175,7 @@ def print_comparison(comparison: Comparison, *, limit: int = 20, console: Consol
     screen.line(f"{plural(comparison.in_both, 'case')} in both: {changes_text(comparison.outcomes)}.")
     screen.blank()
     _print_metrics(screen, comparison)
-    regressions = [change for metric in comparison.metrics for change in metric.regressions]
-    print_changes_by_tool(screen, regressions, "passed in A, failed in B, by tool")
+    _print_regressions_by_tool(screen, comparison)
     for metric in comparison.metrics:
         name = f"{printable(metric.metric)}: " if len(comparison.metrics) > 1 else ""
         heading = f"{name}{plural(len(metric.regressions), 'case')} passed in A, failed in B"
@@ -211,7 +211,7 @@ def _table(comparison: Comparison) -> Table:
             Name(" -> ".join(names)),
             Text(pairs, style="yellow" if metric.unscored else ""),
             *(mean_a, mean_b, difference),
-            interval_cell(interval, metric.interval, neutral=0),
+            interval_cell(interval, metric.interval),
             alarm(len(metric.regressions)),
             Text(better, style="green" if metric.improvements else ""),
             p_value,
