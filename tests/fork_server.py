@@ -1,7 +1,8 @@
 """Process that runs Python programs in forks of itself, so that each finds toolgrade and its dependencies imported.
 
 `python tests/fork_server.py FD` imports them and takes requests from the socket FD: JSON with `arguments`, `folder` and
-`environment`, and the descriptors of standard input, output and error. It answers with the exit code.
+`environment`, and the descriptors of standard input, output and error. It answers with the exit code. More arguments
+are modules to import, too, if they are installed.
 """
 
 import gc
@@ -11,7 +12,9 @@ import pkgutil
 import runpy
 import socket
 import sys
+import warnings
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 LARGEST_REQUEST = 1 << 20
@@ -37,7 +40,10 @@ def serve(connection: socket.socket) -> dict[str, Any] | None:
 
 
 def run(arguments: list[str], folder: str, environment: dict[str, str]) -> None:
-    """Run `-m MODULE ...` or `SCRIPT ...` as the interpreter does."""
+    """Run `[-W FILTER]... -m MODULE ...` or `[-W FILTER]... SCRIPT ...` as the interpreter does."""
+    while arguments[0] == "-W":
+        _, option, *arguments = arguments
+        warnings.filterwarnings(*parse_warning_filter(option, escape=True))
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
@@ -55,6 +61,7 @@ def run(arguments: list[str], folder: str, environment: dict[str, str]) -> None:
 
 if __name__ == "__main__":
     import pytest  # noqa: F401
+    from _pytest.config import parse_warning_filter
 
     import toolgrade
 
@@ -62,6 +69,11 @@ if __name__ == "__main__":
         # pytest imports its plugins itself, as it rewrites their assertions.
         if module.name not in {"toolgrade.pytest_plugin", "toolgrade.cli.__main__"}:
             import_module(module.name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in sys.argv[2:]:
+            if find_spec(name.partition(".")[0]):
+                import_module(name)
     gc.freeze()  # so that a fork does not look through all of this when it ends, which takes ten times as long
     with socket.socket(fileno=int(sys.argv[1])) as requests:
         task = serve(requests)

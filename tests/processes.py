@@ -11,6 +11,7 @@ import functools
 import json
 import os
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -25,6 +26,12 @@ import toolgrade
 ROOT = Path(__file__).parents[1]
 GOLDEN = Path(__file__).parent / "golden"
 COMMAND = ("-m", "toolgrade.cli")
+FRAMEWORKS = (
+    *("toolgrade_langchain._replay", "toolgrade_llama_index._replay", "toolgrade_openai_agents._replay"),
+    *("langchain.agents", "llama_index.core.agent.workflow", "agents", "mcp"),
+)
+#: pytest loads the plugin of toolgrade and no other one that is installed here.
+PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "toolgrade.pytest_plugin", "PYTEST_ADDOPTS": ""}
 
 #: Begins a program that is going to be interrupted; shells have what they run in the background ignore that.
 HEEDS_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
@@ -58,17 +65,22 @@ def environment(**settings: str) -> dict[str, str]:
 
 
 def run_python(
-    arguments: Sequence[str], folder: Path, *, stdin: bytes = b"", settings: dict[str, str] | None = None
+    arguments: Sequence[str],
+    folder: Path,
+    *,
+    stdin: bytes = b"",
+    settings: dict[str, str] | None = None,
+    frameworks: bool = False,
 ) -> Finished:
     """Runs Python in a folder, warnings being errors, and waits for its end; it has a pipe wherever it looks.
 
-    Modules and scripts run in a fork of a process that has imported toolgrade, which takes a fraction of the time. `-c`
-    and whatever has another search path runs in an interpreter of its own.
+    Modules and scripts run in a fork of a process that has imported toolgrade, which takes a fraction of the time; with
+    `frameworks`, it has imported those, too, as whatever opens a tape does. `-c` runs in an interpreter of its own.
     """
     settings = settings or {}
-    is_program = arguments[0] == "-m" or arguments[0].endswith(".py")
-    if sys.platform == "linux" and is_program and "PYTHONPATH" not in settings:
-        return _run_in_fork(arguments, folder, stdin, environment(**settings))
+    if sys.platform == "linux" and arguments[0] != "-c":
+        server = _fork_server(*FRAMEWORKS if frameworks else ())
+        return _run_in_fork(server, arguments, folder, stdin, environment(**settings))
     done = subprocess.run(
         [sys.executable, "-W", "error", *arguments],
         cwd=folder,
@@ -82,12 +94,19 @@ def run_python(
 
 
 @functools.cache
-def _fork_server() -> socket.socket:
-    """Start the server of this process; return its socket. The server ends when the socket is closed."""
+def _fork_server(*modules: str) -> socket.socket:
+    """Start the server of this process with these modules; return its socket. It ends when the socket is closed."""
     near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with far:
         server = subprocess.Popen(
-            [sys.executable, "-W", "error", str(Path(__file__).with_name("fork_server.py")), str(far.fileno())],
+            [
+                sys.executable,
+                "-W",
+                "error",
+                str(Path(__file__).with_name("fork_server.py")),
+                str(far.fileno()),
+                *modules,
+            ],
             env=environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -100,9 +119,10 @@ def _fork_server() -> socket.socket:
     return near
 
 
-def _run_in_fork(arguments: Sequence[str], folder: Path, stdin: bytes, variables: dict[str, str]) -> Finished:
+def _run_in_fork(
+    server: socket.socket, arguments: Sequence[str], folder: Path, stdin: bytes, variables: dict[str, str]
+) -> Finished:
     """Run a program in a fork of the server."""
-    server = _fork_server()
     request = {"arguments": [*arguments], "folder": str(folder.resolve()), "environment": variables}
     pipes = [os.pipe() for _ in range(3)]
     (input_end, input_start), (output_end, output_start), (error_end, error_start) = pipes
@@ -115,6 +135,17 @@ def _run_in_fork(arguments: Sequence[str], folder: Path, stdin: bytes, variables
             data.write(stdin)
         code = int(server.recv(100))
         return Finished(code, *(text.result().decode() for text in texts))
+
+
+def write_program(path: Path, *arguments: str) -> list[int]:
+    """Write a program that runs Python with these and its own arguments; return the descriptors that it inherits."""
+    command, descriptors = [sys.executable], []
+    if sys.platform == "linux":
+        descriptors = [_fork_server().fileno()]
+        command += ["-IS", str(Path(__file__).with_name("fork_client.py")), str(descriptors[0])]
+    path.write_text(f'#!/bin/sh\nexec {shlex.join([*command, *arguments])} "$@"\n', encoding="utf-8")
+    path.chmod(0o755)
+    return descriptors
 
 
 def toolgrade_score(*arguments: str, folder: Path, stdin: bytes = b"") -> Finished:

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from fake_github import TOKEN, FakeGitHub
-from processes import ROOT, environment
+from processes import COMMAND, ROOT, environment, write_program
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed here")
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
@@ -54,10 +53,7 @@ class Runner:
         for place in (self.workspace, self.temp, folder / "bin"):
             place.mkdir()
         self.bin = folder / "bin"
-        for name, module in (("toolgrade", "-m toolgrade.cli"), ("python", "")):
-            program = self.bin / name
-            program.write_text(f'#!/bin/sh\nexec {sys.executable} {module} "$@"\n', encoding="utf-8")
-            program.chmod(0o755)
+        self.inherited = write_program(self.bin / "toolgrade", *COMMAND) + write_program(self.bin / "python")
 
     def write(self, name: str, *values: object) -> None:
         """Write a file of JSON Lines into the workspace."""
@@ -125,7 +121,14 @@ class Runner:
         )
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
         done = subprocess.run(
-            command, cwd=folder, env=variables, capture_output=True, check=False, text=True, timeout=120
+            command,
+            cwd=folder,
+            env=variables,
+            capture_output=True,
+            check=False,
+            text=True,
+            timeout=120,
+            pass_fds=self.inherited,
         )
         pairs = [line.partition("=") for line in target.read_text(encoding="utf-8").splitlines()]
         return done.returncode, done.stdout + done.stderr, {name: value for name, _, value in pairs}

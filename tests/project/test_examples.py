@@ -39,7 +39,7 @@ def run_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], tuple
     @cache
     def run(example: Path) -> tuple[Finished, Path]:
         folder = tmp_path_factory.mktemp(example.stem)
-        return run_python([*OPTIONS.get(example.stem, ()), str(example)], folder), folder
+        return run_python([*OPTIONS.get(example.stem, ()), str(example)], folder, frameworks=True), folder
 
     return run
 
@@ -103,7 +103,7 @@ def in_pytest(folder: Path, example: str, *changed: tuple[str, str], options: tu
         *options,
         "test_it.py",
     ]
-    return run_python(arguments, folder, settings={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
+    return run_python(arguments, folder, settings={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}, frameworks=True)
 
 
 def test_the_gate_is_a_pytest_file(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import COMMAND, ROOT, Finished, run_python
+from processes import COMMAND, PLUGINS, ROOT, Finished, run_python
 from toolgrade import Golden, LLMTestCase, Run, ToolCall, ToolSpec, write_cases
 from tracing import Script, ScriptedCall, Step, otlp
 
@@ -44,8 +44,6 @@ MESSAGES = [
 SKILL = ROOT / "skills" / "toolgrade" / "SKILL.md"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROGRAMS = {"toolgrade": COMMAND, "python": ()}
-#: pytest loads the plugin of toolgrade and no other one that is installed here.
-PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "toolgrade.pytest_plugin", "PYTEST_ADDOPTS": ""}
 
 
 def commands_of(page: str) -> list[str]:
@@ -60,7 +58,8 @@ def run_line(line: str, folder: Path) -> Finished:
     """Run a command, with its output written to a file if the line says so."""
     command, _, target = line.partition(" > ")
     program, *arguments = shlex.split(command, comments=True)
-    done = run_python([*PROGRAMS[program], *arguments], folder, settings=PLUGINS)
+    opens_tapes = "pytest" in arguments
+    done = run_python([*PROGRAMS[program], *arguments], folder, settings=PLUGINS, frameworks=opens_tapes)
     if target:
         (folder / target).write_text(done.out, encoding="utf-8")
     return done

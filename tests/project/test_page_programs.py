@@ -126,6 +126,6 @@ def test_the_skill_records_an_agent(framework: str, tmp_path: Path) -> None:
     agent = (tmp_path / "evals" / "test_agent.py").read_text(encoding="utf-8")
     program = f"import asyncio\n{agent}{RECORDED.format(block=indent(block, '    '))}"
     (tmp_path / "program.py").write_text(program, encoding="utf-8")
-    done = run_python(["-W", "ignore", "program.py"], tmp_path)  # frameworks warn of themselves
+    done = run_python(["-W", "ignore", "program.py"], tmp_path, frameworks=True)  # frameworks warn of themselves
 
     assert (done.code, done.out) == (0, "['find_order']\n"), done.err

@@ -79,7 +79,7 @@ def test_python_blocks_print_the_shown_output(tmp_path: Path, program: Block, ou
         if re.search(rf"^(from|import) {package}", program.text, re.MULTILINE):
             pytest.importorskip(module, reason=f"{package} is not installed here")
     (tmp_path / "program.py").write_text(program.text, encoding="utf-8")
-    done = run_python(["program.py"], tmp_path)
+    done = run_python(["program.py"], tmp_path, frameworks="toolgrade.replay" in program.text)
 
     assert done.err == ""
     assert done == (0, output.text, "")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import ROOT, environment, run_python
+from processes import PLUGINS, ROOT, run_python
 
 PAGE = ROOT / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -23,8 +23,7 @@ def printed(command: str, folder: Path) -> str:
     """Return what a command prints in a folder, without what differs from run to run."""
     name, *arguments = shlex.split(command)
     module = ["-m", MODULES[name]] if MODULES[name] else []
-    # In an interpreter of its own, since pytest must be the first to import the plugin.
-    done = run_python([*module, *arguments], folder, settings={"PYTHONPATH": environment()["PYTHONPATH"]})
+    done = run_python([*module, *arguments], folder, settings=PLUGINS, frameworks="pytest" in command)
     assert "Traceback" not in done.err
     text = re.sub(r"in \d+\.\d+s|, toolgrade-\S+|=+ (?=.*=$)", "", done.out + done.err).replace(str(folder), "FOLDER")
     return re.sub(r"^ date \d{4}-\d\d-\d\d$", " date 2026-11-30", text, flags=re.MULTILINE)
