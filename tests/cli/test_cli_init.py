@@ -36,6 +36,7 @@ def gate(folder: Path, *arguments: str) -> Finished:
         ["-m", "pytest", "-p", "toolgrade.pytest_plugin", "-p", "no:cacheprovider", "-W", "default", *arguments],
         folder,
         settings={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "CI": "true"},
+        frameworks=True,
     )
 
 
