@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from deepeval_programs import PACKAGE, SCRIPTS, SUITES, TESTS, copied, run_apart, run_here
+from processes import PLUGINS
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
@@ -29,11 +30,11 @@ def test_program(
 @pytest.mark.parametrize("path", SUITES, ids=lambda path: path.stem)
 def test_suite(path: Path, tmp_path: Path) -> None:
     """A suite of several files passes."""
-    run_apart(copied(path, tmp_path, package=PACKAGE))
+    run_apart(copied(path, tmp_path, package=PACKAGE), **PLUGINS)
 
 
 def test_files_of_tests(tmp_path: Path) -> None:
     """Files of tests pass, in one run of pytest."""
     for path in TESTS:
         copied(path, tmp_path, package=PACKAGE)
-    run_apart(tmp_path)
+    run_apart(tmp_path, **PLUGINS)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from judging import RuleJudge
+from judging import RuleJudge, evidence_text
 from toolgrade import (
     ConfigurationError,
     ConversationalTestCase,
@@ -214,8 +214,7 @@ def test_long_conversations_have_an_end() -> None:
     many = conversation(*turns, user("last"), agent("!", *calls))
     ToolUseMetric(TOOLS, judge=Judge(judge, max_characters=100_000_000)).measure(many)
 
-    lengths = [len(str(document)) for _, document in judge.questions]
-    assert max(lengths) < 450_000
+    assert max(len(evidence_text(messages)) for messages in judge.messages) < 450_000
     assert any(document.get("earlier_left_out") == 50 for _, document in judge.questions)
     assert any(document.get("calls_left_out") == 10 for _, document in judge.questions)
 
@@ -237,7 +236,7 @@ def test_long_calls_share_one_limit() -> None:
     turns = [user("a"), agent("!", *long), user("b"), agent("!", *long), user("c"), agent("!", *parallel)]
     ToolUseMetric(TOOLS, judge=Judge(judge, max_characters=1_000_000_000)).measure(conversation(*turns))
 
-    assert max(len(str(document)) for _, document in judge.questions) < 450_000
+    assert max(len(evidence_text(messages)) for messages in judge.messages) < 450_000
     last = max((document for _, document in judge.questions), key=lambda document: len(document["earlier"]))
     assert last["earlier"][1]["calls_left_out"] == 40
     assert len(last["earlier"][1]["calls"]) == 80

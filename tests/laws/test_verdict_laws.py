@@ -237,7 +237,7 @@ def test_one_case(cases: list[Drawn]) -> None:
                 assert_test(case.case(number), METRICS)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=300)
 @given(drawn_cases, gates)
 def test_the_gate(cases: list[Drawn], gate: Gate) -> None:
     """It holds exactly if the oracle says so, and says why if not; the order of the cases does not matter."""
