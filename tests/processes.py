@@ -148,6 +148,12 @@ def write_program(path: Path, *arguments: str) -> list[int]:
     return descriptors
 
 
+def run_pytest(folder: Path, *arguments: str, frameworks: bool = False, **settings: str) -> Finished:
+    """Run pytest in a folder with the plugin of toolgrade alone, and without CI variables."""
+    command = ["-m", "pytest", "-p", "no:cacheprovider", "--no-header", *arguments]
+    return run_python(command, folder, settings={**PLUGINS, "CI": "", **settings}, frameworks=frameworks)
+
+
 def toolgrade_score(*arguments: str, folder: Path, stdin: bytes = b"") -> Finished:
     """Runs `toolgrade score` in a folder."""
     return run_python([*COMMAND, "score", *arguments], folder, stdin=stdin)

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from command_runner import RUNNER
-from processes import COMMAND, Finished, environment, run_python
+from processes import COMMAND, Finished, environment, run_pytest
 from toolgrade.cli import init
 from toolgrade.cli.main import main
 
@@ -32,12 +32,7 @@ PACKAGES = {
 
 def gate(folder: Path, *arguments: str) -> Finished:
     """Run the gate as its user would: warnings of the frameworks are not errors."""
-    return run_python(
-        ["-m", "pytest", "-p", "toolgrade.pytest_plugin", "-p", "no:cacheprovider", "-W", "default", *arguments],
-        folder,
-        settings={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "CI": "true"},
-        frameworks=True,
-    )
+    return run_pytest(folder, "-W", "default", *arguments, frameworks=True, CI="true")
 
 
 def contents(folder: Path) -> dict[str, str]:

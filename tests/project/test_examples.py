@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import ROOT, Finished, assert_golden, run_python
+from processes import ROOT, Finished, assert_golden, run_pytest, run_python
 
 NEEDED = {
     "compare_frameworks": "toolgrade_langchain",
@@ -92,18 +92,7 @@ def in_pytest(folder: Path, example: str, *changed: tuple[str, str], options: tu
         assert old in text
         text = text.replace(old, new, 1)
     (folder / "test_it.py").write_text(text, encoding="utf-8")
-    arguments = [
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "toolgrade.pytest_plugin",
-        *options,
-        "test_it.py",
-    ]
-    return run_python(arguments, folder, settings={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}, frameworks=True)
+    return run_pytest(folder, "-q", *options, "test_it.py", frameworks=True)
 
 
 def test_the_gate_is_a_pytest_file(tmp_path: Path) -> None:

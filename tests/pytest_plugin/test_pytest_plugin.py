@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from processes import ROOT, Finished, assert_golden, run_python
+from processes import run_pytest as run
 from toolgrade import (
     Golden,
     LLMTestCase,
@@ -46,15 +47,6 @@ def refund(*names, order=18):
         expected_tools=[ToolCall(name="search"), ToolCall(name="refund", input_parameters={"order": 18})],
     )
 """
-
-
-def run(folder: Path, *arguments: str, **settings: str) -> Finished:
-    """Run pytest with only this plugin and without CI variables."""
-    return run_python(
-        ["-m", "pytest", "-p", "toolgrade.pytest_plugin", "-p", "no:cacheprovider", "--no-header", *arguments],
-        folder,
-        settings={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "CI": "", **settings},
-    )
 
 
 def write(folder: Path, text: str, name: str = "test_agent.py") -> None:

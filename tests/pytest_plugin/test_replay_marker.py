@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from processes import Finished, run_python
+from processes import run_pytest
 from toolgrade.cli.init import _template
 from toolgrade.dataset import read_goldens
 
@@ -27,15 +28,7 @@ def pay(amount):
 """
 
 
-def run(folder: Path, *arguments: str, plugins: str = "") -> Finished:
-    """Run pytest with this plugin and a few others."""
-    others = [part for name in plugins.split() for part in ("-p", name)]
-    return run_python(
-        ["-m", "pytest", "-p", "toolgrade.pytest_plugin", "-p", "no:cacheprovider", "-q", *others, *arguments],
-        folder,
-        settings={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "CI": ""},
-        frameworks=True,
-    )
+run = partial(run_pytest, frameworks=True)
 
 
 def paid(folder: Path) -> list[str]:
@@ -103,14 +96,14 @@ def test_tests_are_recorded_once_and_then_replayed(tmp_path: Path) -> None:
     pytest.importorskip("anyio", reason="anyio, which runs asynchronous tests, is not installed here")
     (tmp_path / "test_agent.py").write_text(TOOLS + TESTS, encoding="utf-8")
     (tmp_path / "goldens.jsonl").write_text('{"input": "1"}\n{"input": "2"}\n', encoding="utf-8")
-    missing = run(tmp_path, plugins="anyio")
+    missing = run(tmp_path, "-p", "anyio")
     assert "7 errors" in missing.out
     assert "record it with pytest --toolgrade-record once" in missing.out
     assert paid(tmp_path) == []
 
-    recorded = run(tmp_path, "--toolgrade-record", "once", plugins="anyio")
+    recorded = run(tmp_path, "--toolgrade-record", "once", "-p", "anyio")
     assert (recorded.code, len(paid(tmp_path))) == (0, 11), recorded.out
-    replayed = run(tmp_path, plugins="anyio")
+    replayed = run(tmp_path, "-p", "anyio")
     assert (replayed.code, paid(tmp_path)) == (0, []), replayed.out
     assert "7 passed" in replayed.out
     assert json.loads((tmp_path / "tapes" / "goldens.json").read_text(encoding="utf-8")) == [
@@ -123,10 +116,10 @@ def test_tests_are_recorded_once_and_then_replayed(tmp_path: Path) -> None:
 
     changed = (TOOLS + TESTS).replace("pay(5)", "pay(8)")
     (tmp_path / "test_agent.py").write_text(changed, encoding="utf-8")
-    failed = run(tmp_path, "-k", "test_plain", plugins="anyio")
+    failed = run(tmp_path, "-k", "test_plain", "-p", "anyio")
     assert (failed.code, paid(tmp_path)) == (1, [])
     assert 'the closest recorded call is pay {"amount": 5}: input_parameters.amount is 8, recorded 5' in failed.out
-    again = run(tmp_path, "-k", "test_plain", "--toolgrade-record", "new_episodes", plugins="anyio")
+    again = run(tmp_path, "-k", "test_plain", "--toolgrade-record", "new_episodes", "-p", "anyio")
     assert (again.code, paid(tmp_path)) == (1, [])
     assert "may write, so it did not run" in again.out
 
@@ -245,7 +238,7 @@ def test_skipped():
     (tmp_path / "test_agent.py").write_text(TOOLS + test, encoding="utf-8")
     tape = [{"tools_called": [{"name": "pay", "input_parameters": {"amount": 5}, "output": "recorded"}]}]
     (tmp_path / "tape.json").write_text(json.dumps(tape), encoding="utf-8")
-    done = run(tmp_path, plugins="rerunfailures")
+    done = run(tmp_path, "-p", "rerunfailures")
     assert (done.code, paid(tmp_path)) == (0, []), done.out
     assert "1 passed, 1 skipped, 2 rerun" in done.out
 
@@ -263,7 +256,7 @@ def test_wrong_uses(tmp_path: Path, marker: str, arguments: tuple[str, ...], tex
     test = f"@pytest.mark.toolgrade_replay({marker})\ndef test_it():\n    pass\n"
     (tmp_path / "test_agent.py").write_text(TOOLS + test, encoding="utf-8")
     (tmp_path / "tape.json").write_text('[{"tools_called": []}]', encoding="utf-8")
-    done = run(tmp_path, *arguments, plugins="xdist")
+    done = run(tmp_path, *arguments, "-p", "xdist")
     assert done.code != 0
     assert text in done.out + done.err
 
@@ -311,6 +304,6 @@ def test_agents_of_three_frameworks_run_again_and_again(tmp_path: Path) -> None:
         (tmp_path / f"test_{name}.py").write_text(code, encoding="utf-8")
     recorded = run(tmp_path, "-W", "default", "-k", "[0]", "--toolgrade-record", "all")
     assert (recorded.code, len(paid(tmp_path))) == (0, 3 * 4), recorded.out
-    replayed = run(tmp_path, "-W", "default", "-n", "2", plugins="xdist")
+    replayed = run(tmp_path, "-W", "default", "-n", "2", "-p", "xdist")
     assert (replayed.code, paid(tmp_path)) == (0, []), replayed.out
     assert "12 passed" in replayed.out
