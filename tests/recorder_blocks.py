@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 from toolgrade import NothingRecordedError, ToolCall, ToolCorrectnessMetric
+from toolgrade.agents import Conversation
 from toolgrade.capture import RunRecorder
 from toolgrade.cases import Run
 from toolgrade.testing import AskFor, Scene, ToolDouble
@@ -44,6 +45,16 @@ def questions(runs: Sequence[Run]) -> list[str]:
         assert [(call.name, call.id, call.arguments) for call in run.calls] == [("add", "c1", {"a": 1})]
         assert (run.actual_output, run.status.value) == (f"answer to {run.input}", "ok")
     return [str(run.input) for run in runs]
+
+
+def ask(agent: Any, *questions: Any, name: str = "one") -> list[Run]:
+    """Return the runs of questions in one conversation."""
+
+    async def go() -> list[Run]:
+        conversation = Conversation(name)
+        return [await agent(question, conversation) for question in questions]
+
+    return asyncio.run(go())
 
 
 def in_thread(work: Callable[[], object], context: contextvars.Context | None = None) -> None:

@@ -16,21 +16,12 @@ from langgraph.types import interrupt
 from lc_agents import ScriptedModel, add, asks, boom, make_agent, memory, react_agent, scripted
 from lc_versions import FEATURES
 
+from recorder_blocks import ask
 from toolgrade import Approve, ConfigurationError, Golden, Reject, Run, ToolCall, ToolCorrectnessMetric, evaluate
 from toolgrade.agents import Conversation
 from toolgrade_langchain import as_agent, record
 
 SCRIPT = {"1+2?": [asks(("add", {"a": 1}, "c1")), "three"], "really?": ["still three"], "other": ["what?"]}
-
-
-def ask(agent: Any, *questions: Any, name: str = "one") -> list[Run]:
-    """The runs of questions in one conversation."""
-
-    async def go() -> list[Run]:
-        conversation = Conversation(name)
-        return [await agent(question, conversation) for question in questions]
-
-    return asyncio.run(go())
 
 
 @pytest.mark.parametrize("keeps", [True, False], ids=["checkpointer", "none"])

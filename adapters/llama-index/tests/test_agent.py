@@ -22,7 +22,8 @@ from llama_index.core.workflow import (
 )
 from pydantic import Field
 
-from toolgrade import Approve, ConfigurationError, Golden, Reject, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from recorder_blocks import ask
+from toolgrade import Approve, ConfigurationError, Golden, Reject, Run, ToolCorrectnessMetric, evaluate
 from toolgrade.agents import Conversation
 from toolgrade.testing import ScriptedModel
 from toolgrade_llama_index import as_agent, record
@@ -50,16 +51,6 @@ def make_agent(*steps: Any, lengths: list[int] | None = None) -> FunctionAgent:
     )
 
 
-def ask(agent: Any, *questions: Any) -> list[Run]:
-    """The runs of questions in one conversation."""
-
-    async def go() -> list[Run]:
-        conversation = Conversation("one")
-        return [await agent(question, conversation) for question in questions]
-
-    return asyncio.run(go())
-
-
 def test_turns_of_a_conversation_remember() -> None:
     """The second turn knows the first, and has its own question and calls."""
     lengths: list[int] = []
@@ -82,17 +73,6 @@ def test_conversations_are_separate() -> None:
     ask(agent, "ho")
 
     assert lengths[0] == lengths[1]
-
-
-def test_failed_agent_is_scored_on_its_calls() -> None:
-    """The call before the failure is scored; the error is reported with the score."""
-    agent = make_agent(asks(("add", {"a": 1}, "c1")), RuntimeError("503"))
-    golden = Golden(input="1+2?", expected_tools=[ToolCall(name="add")])
-
-    (case,) = evaluate(goldens=[golden], agent=as_agent(agent), metrics=[ToolCorrectnessMetric()]).cases
-
-    assert case.results[0].score == 1
-    assert "503" in case.results[0].warnings[0]
 
 
 def test_options_are_those_of_run_case() -> None:

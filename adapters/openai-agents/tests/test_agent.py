@@ -23,20 +23,11 @@ from oa_agents import add, called, hard, make_agent, slow, summaries
 from oa_models import Scripted
 from oa_versions import FEATURES
 
-from toolgrade import Approve, ConfigurationError, Golden, Reject, Run, ToolCall, ToolCorrectnessMetric, evaluate
+from recorder_blocks import ask
+from toolgrade import Approve, ConfigurationError, Golden, Reject, Run, ToolCorrectnessMetric, evaluate
 from toolgrade.agents import Conversation
 from toolgrade.testing import AskFor
 from toolgrade_openai_agents import as_agent, record
-
-
-def ask(agent: Any, *questions: Any) -> list[Run]:
-    """The runs of questions in one conversation."""
-
-    async def go() -> list[Run]:
-        conversation = Conversation("one")
-        return [await agent(question, conversation) for question in questions]
-
-    return asyncio.run(go())
 
 
 def test_turns_of_a_conversation_remember() -> None:
@@ -71,17 +62,6 @@ def test_conversations_are_separate() -> None:
     ask(agent, "ho")
 
     assert [[item["content"] for item in messages] for messages in model.inputs] == [["hi"], ["ho"]]
-
-
-def test_failed_agent_is_scored_on_its_calls() -> None:
-    """The call before the failure is scored; the error is reported with the score."""
-    agent = make_agent([AskFor("add", {"a": 1, "b": 2}, "c1")], RuntimeError("503"), tools=[add])
-    golden = Golden(input="1+2?", expected_tools=[ToolCall(name="add")])
-
-    (case,) = evaluate(goldens=[golden], agent=as_agent(agent), metrics=[ToolCorrectnessMetric()]).cases
-
-    assert case.results[0].score == 1
-    assert case.results[0].warnings == ("the run ended with an error: RuntimeError: 503",)
 
 
 def test_options_are_those_of_the_runner() -> None:
