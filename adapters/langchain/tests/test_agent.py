@@ -226,24 +226,6 @@ def test_an_answer_that_does_not_fit(make: Any, answer: Any, remedy: str) -> Non
 # Agents that do not end well
 
 
-class FailingModel(ScriptedModel):
-    """A model whose answer `FAIL` is an exception, as with a wrong key."""
-
-    def answer(self, messages: Any) -> Any:
-        """Answer, or fail."""
-        message = super().answer(messages)
-        if message.content == "FAIL":
-            raise PermissionError("401 invalid api key")
-        return message
-
-
-@tool
-async def wait(x: int) -> str:
-    """Take long."""
-    await asyncio.sleep(600)
-    return f"late {x}"
-
-
 @tool
 def leave(x: int) -> str:
     """End the program."""
@@ -291,20 +273,9 @@ ADD = asks(("add", {"a": 1}, "c1"))
 ENDLESS = [asks(("add", {"a": number}, f"c{number}")) for number in range(9)]
 LIMIT = "GraphRecursionError: Recursion limit of 4 reached|Sorry, need more steps"
 ENDS = {
-    "wrong-key": (
-        lambda: make_agent(FailingModel(script=["FAIL"]), [add]),
-        "error",
-        "PermissionError: 401 invalid",
-        [],
-    ),
-    "wrong-key-later": (
-        lambda: make_agent(FailingModel(script=[ADD, "FAIL"]), [add]),
-        *("error", "PermissionError: 401 invalid api key", ["add"]),
-    ),
     "tool-crashes": (lambda: calling("boom", boom), "error", "ValueError: boom 1", ["add", "boom"]),
     "tool-exits": (lambda: calling("leave", leave), "error", "SystemExit: 1", ["add", "leave"]),
     "limit": (lambda: make_agent(scripted(*ENDLESS), [add]), "stopped", LIMIT, ["add", "add"]),
-    "late": (lambda: calling("wait", wait), "stopped", "TimeoutError: no answer within 1 s", ["add", "wait"]),
     "interrupted": (
         lambda: calling("ask_a_person", ask_a_person, checkpointer=memory()),
         *("interrupted", None, ["add", "ask_a_person"]),
@@ -330,8 +301,7 @@ def test_a_stream_that_is_left() -> None:
 def check_end(agent: Any, status: str, error: str | None, calls: list[str] | None) -> None:
     """Check the run that an evaluation gets of an agent."""
     golden = Golden(input="hi", expected_tools=[])
-    limit = {"timeout": 1} if error and "TimeoutError" in error else {}
-    (case,) = evaluate(goldens=[golden], agent=agent, metrics=[ToolCorrectnessMetric(threshold=1)], **limit).cases
+    (case,) = evaluate(goldens=[golden], agent=agent, metrics=[ToolCorrectnessMetric(threshold=1)]).cases
 
     case = case.case
     assert (case.run.status.value, case.run.actual_output) == (status, None)

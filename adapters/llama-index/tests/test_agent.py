@@ -262,7 +262,7 @@ class Failing(Workflow):
     async def go(self, ev: StartEvent) -> StopEvent:  # noqa: ARG002 - it only begins
         """Add, and fail."""
         await FunctionTool.from_defaults(add).acall(a=1)
-        raise KEY
+        raise PermissionError("401 invalid api key")
 
 
 class NotRecorded:
@@ -279,13 +279,10 @@ def calling(function: Any, **options: Any) -> FunctionAgent:
     return FunctionAgent(name="A", description="adds", tools=[add, function], llm=ScriptedLLM(script=script), **options)
 
 
-KEY = PermissionError("401 invalid api key")
 ADD = asks(("add", {"a": 1}, "c1"))
 ENDLESS = [asks(("add", {"a": number}, f"c{number}")) for number in range(5)]
 TIMED_OUT = "WorkflowTimeoutError: Operation timed out|.*time limit"
 ENDS: dict[str, tuple[Any, str, str | None, list[str] | None]] = {
-    "wrong-key": (lambda: as_agent(make_agent(KEY)), "error", "PermissionError: 401 invalid api key", []),
-    "wrong-key-later": (lambda: as_agent(make_agent(ADD, KEY)), "error", "PermissionError: 401 invalid", ["add"]),
     "tool-crashes": (lambda: as_agent(calling(fatal)), "error", "FatalError: fatal!", ["add", "fatal"]),
     "tool-exits": (lambda: as_agent(calling(leave)), "error", "SystemExit: 1", ["add", "leave"]),
     "limit": (
@@ -293,7 +290,6 @@ ENDS: dict[str, tuple[Any, str, str | None, list[str] | None]] = {
         *("stopped", "WorkflowRuntimeError: Max iterations of 2 reached", ["add", "add"]),
     ),
     "workflow-timeout": (lambda: as_agent(calling(wait, timeout=0.5)), "stopped", TIMED_OUT, ["add", "wait"]),
-    "late": (lambda: as_agent(calling(wait)), "stopped", "TimeoutError: no answer within 1 s", ["add", "wait"]),
     "interrupted": (lambda: as_agent(calling(ask_a_person)), "interrupted", None, ["add", "ask_a_person"]),
     "own-workflow": (lambda: as_agent(Failing()), "error", "PermissionError: 401 invalid api key", ["add"]),
     "not-recorded": (lambda: as_agent(NotRecorded()), "error", "NothingRecordedError: nothing was recorded", None),
@@ -311,11 +307,10 @@ ENDS: dict[str, tuple[Any, str, str | None, list[str] | None]] = {
 @pytest.mark.parametrize(("make", "status", "error", "calls"), ENDS.values(), ids=ENDS)
 def test_an_agent_that_does_not_end_well(make: Any, status: str, error: str | None, calls: list[str] | None) -> None:
     """Its run says so in the words of the exception, and has the calls until then, where they do not depend on time."""
-    limit = {"timeout": 1} if error and error.startswith("TimeoutError") else {}
     if not WORKFLOWS_2 and (status == "interrupted" or (error or "").startswith(("FatalError", "SystemExit"))):
         pytest.skip("before workflows 2, a run in which a tool waits or raises a BaseException never ends")
     golden = Golden(input="hi", expected_tools=[])
-    (case,) = evaluate(goldens=[golden], agent=make(), metrics=[ToolCorrectnessMetric(threshold=1)], **limit).cases
+    (case,) = evaluate(goldens=[golden], agent=make(), metrics=[ToolCorrectnessMetric(threshold=1)]).cases
 
     run = case.case.run
     assert (run.status.value, run.actual_output) == (status, None)
