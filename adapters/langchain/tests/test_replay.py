@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import operator
 import threading
 import time
@@ -1068,19 +1067,6 @@ def test_plain_thread() -> None:
             worker.start()
             worker.join()
     assert (ran, len(errors), tape.left) == ([], len(calls), len(calls))
-
-
-def test_copied_context() -> None:
-    """Threads and event loops in a copied context see the tape."""
-    ran, outputs = Ran(), list[Any]()
-    pay = pay_tool(ran)
-    with replay([pay_run(), pay_run()]):
-        for call in (lambda: pay.invoke({"amount": 5}), lambda: asyncio.run(pay.ainvoke({"amount": 5}))):
-            context = contextvars.copy_context()
-            worker = threading.Thread(target=context.run, args=(lambda run: outputs.append(run()), call))
-            worker.start()
-            worker.join()
-    assert (ran, outputs) == ([], ["paid 5 EUR"] * 2)
 
 
 def test_nested_tapes() -> None:

@@ -1105,18 +1105,6 @@ def test_approval_inside_an_agent(recorded: str) -> None:
 # Places
 
 
-def test_nested_tapes() -> None:
-    """The innermost tape answers, and the outer one does afterwards."""
-    ran = Ran()
-    tool = pay_tool(ran)
-    inner = [Run(calls=[PAID.model_copy(update={"output": "inner"})])]
-    with leaves_no_trace(make_agent(tools=[tool])), replay(TAPE):
-        with replay(inner):
-            assert asyncio.run(call(tool)) == "inner"
-        assert asyncio.run(call(tool)) == "paid 5"
-    assert not ran
-
-
 def test_threads() -> None:
     """A thread with a copied context is answered, in a loop of its own; a plain one is refused, and runs nothing."""
     ran = Ran()
@@ -1137,21 +1125,6 @@ def test_threads() -> None:
     assert results[1].startswith("An error occurred while running the tool.")
 
 
-def test_allowed_outside() -> None:
-    """Where no tape is visible, a tool runs if the tape allows that."""
-    ran = Ran()
-
-    def run() -> None:
-        asyncio.run(call(pay_tool(ran)))
-
-    with replay(TAPE, allow_outside=True):
-        thread = threading.Thread(target=run)
-        thread.start()
-        thread.join()
-
-    assert ran == ["pay"]
-
-
 def test_hosted_tools() -> None:
     """What the provider of the model runs is not replayed, which the run says, once."""
     call = _hosted_items()[0]
@@ -1169,16 +1142,6 @@ def test_process_wide_recorder() -> None:
 
     check_replayed(recorder.last_run.calls)
     assert not ran
-
-
-def test_tools_run_again_after_an_exception() -> None:
-    """An exception that leaves the block leaves the tools as they were."""
-    ran = Ran()
-    tool = pay_tool(ran)
-    with leaves_no_trace(make_agent(tools=[tool])), pytest.raises(ZeroDivisionError), replay(TAPE), replay(TAPE):
-        _ = 1 / 0
-
-    assert (asyncio.run(call(tool)), ran) == ("paid 5", ["pay"])
 
 
 @pytest.mark.skipif(not FEATURES["realtime"].is_due(), reason=FEATURES["realtime"].why)
