@@ -13,8 +13,8 @@ import runpy
 import socket
 import sys
 import warnings
+from contextlib import suppress
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 LARGEST_REQUEST = 1 << 20
@@ -72,7 +72,7 @@ if __name__ == "__main__":
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in sys.argv[2:]:
-            if find_spec(name.partition(".")[0]):
+            with suppress(ImportError):
                 import_module(name)
     gc.freeze()  # so that a fork does not look through all of this when it ends, which takes ten times as long
     with socket.socket(fileno=int(sys.argv[1])) as requests:
