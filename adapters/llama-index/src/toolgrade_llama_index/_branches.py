@@ -106,16 +106,20 @@ def current_branch() -> ProgramBranch:
     return branch
 
 
-class Steps:
-    """The executions of a workflow's steps, connected by the events that they returned and received."""
+class EventFlow:
+    """Which step of a workflow sent an event, and which received it: the receiver is a branch that the sender started.
+
+    Example: the step `plan` returns an event `Planned`, and the step `work` receives it. A tool that `work` runs may
+    carry out a request that a model made in `plan`.
+    """
 
     def __init__(self) -> None:
-        """Begin without steps."""
+        """Begin without events."""
         self._senders: dict[int, tuple[weakref.ref[Event], ProgramBranch]] = {}
         self._receivers: dict[tuple[int, str], tuple[weakref.ref[Event], ProgramBranch]] = {}
 
-    def entered(self, method: str, event: Event) -> None:
-        """Make the execution of a step the current branch."""
+    def received(self, method: str, event: Event) -> None:
+        """Make the step that received an event, the method of this name, the current branch."""
         earlier = self._receivers.get((id(event), method))
         if earlier is not None and earlier[0]() is event:
             # A step that waits for a person is run again from its beginning, with the same event.
@@ -127,7 +131,7 @@ class Steps:
         self._receivers[id(event), method] = weakref.ref(event), branch
         _branch.set(branch)
 
-    def returned(self, event: Event) -> None:
+    def sent(self, event: Event) -> None:
         """Note that the current branch sent an event."""
         self._senders[id(event)] = weakref.ref(event), current_branch()
 

@@ -27,7 +27,7 @@ from toolgrade.capture import Branch, Outcome, Request, RunBuilder
 from toolgrade.cases import Run, RunStatus
 from toolgrade.errors import InvalidDataError, Problem
 from toolgrade_llama_index import _messages
-from toolgrade_llama_index._agent_steps import HANDOFF, AgentSteps, Key
+from toolgrade_llama_index._agent_log import HANDOFF, AgentLog, Key
 from toolgrade_llama_index._errors import error_text, status_of
 from toolgrade_llama_index._hosted import UNREAD_STREAM, streamed_index
 from toolgrade_llama_index._results import is_unknown_tool
@@ -236,7 +236,7 @@ class _EventReader:
         self.error = error
         self.result = result
         self.builder = RunBuilder()
-        self.steps = AgentSteps(self.builder)
+        self.agent_log = AgentLog(self.builder)
         self.stop = next((event for event in reversed(events) if isinstance(event, StopEvent)), None)
         self.failure = self._failure()
         if self.failure is None and self.result is None and self.stop is not None:
@@ -260,7 +260,7 @@ class _EventReader:
         self.builder.started(question, parts=_messages.images_in(message))
         for index, event in enumerate(self.events):
             if isinstance(event, AgentInput):
-                self.steps.step_began(event.current_agent_name, Branch(self._scope(warn=False), None))
+                self.agent_log.step_began(event.current_agent_name, Branch(self._scope(warn=False), None))
             elif isinstance(event, AgentStream):
                 self._streamed_calls.add(streamed_index(event.raw))
             elif isinstance(event, AgentOutput):
@@ -269,7 +269,7 @@ class _EventReader:
                 self._returned(event)
             elif isinstance(event, ToolCall):
                 self._started(event)
-        self.steps.finish()
+        self.agent_log.finish()
         self._end()
         return self.builder.build()
 
@@ -284,7 +284,7 @@ class _EventReader:
         if index == self._last_output and self._is_summary(output, index):
             output = output.model_copy(update={"tool_calls": []})
         can_hand_over = not any(name == HANDOFF for _, name in self._missing_tools)
-        self.steps.model_answered(output, Branch(scope, None), can_hand_over=can_hand_over)
+        self.agent_log.agent_answered(output, Branch(scope, None), can_hand_over=can_hand_over)
         self._requested += [
             _EventCall(call.tool_name, call.tool_kwargs, call.tool_id, scope)
             for call in _messages.selections_of(output)
@@ -307,10 +307,10 @@ class _EventReader:
             self._running.remove(call)
         self._results.append(event)
         if not call.started or call.key is None:
-            self.steps.missing_tool(event, Branch(call.scope, None))
+            self.agent_log.missing_tool(event, Branch(call.scope, None))
         else:
             is_handoff = event.tool_name == HANDOFF
-            self.steps.tool_returned(call.key, event, Branch(call.scope, None), is_handoff=is_handoff)
+            self.agent_log.tool_returned(call.key, event, Branch(call.scope, None), is_handoff=is_handoff)
 
     def _begin(self, call: _EventCall, event: ToolCall | ToolCallResult) -> None:
         call.key = str(next(self._keys))

@@ -24,8 +24,9 @@ from toolgrade.capture import RunRecorder, Sink
 from toolgrade.cases import RunStatus
 from toolgrade_llama_index._errors import error_text, status_of
 from toolgrade_llama_index._listening import RecorderListener, active_listener
-from toolgrade_llama_index._run_tree import WorkflowRecording, WorkflowSpan
-from toolgrade_llama_index._watcher import SpanWatcher, calls_of_state, is_resumption, method_of
+from toolgrade_llama_index._run_tree import WorkflowRecording, WorkflowSpan, method_of
+from toolgrade_llama_index._versions import calls_of_state, is_cancellation, is_resumption
+from toolgrade_llama_index._watcher import SpanWatcher
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -198,7 +199,8 @@ class ToolCallRecorder(RunRecorder[WorkflowRecording]):
         span = WorkflowSpan(span_id, recording, parent, None if parent is None else parent.scope, is_run=is_run)
         if parent is not None:
             span.branch, span.is_structured = parent.branch, parent.is_structured
-            span.in_agent_step = parent.in_agent_step and not is_run and not isinstance(instance, BaseTool)
+            if not (is_run or isinstance(instance, BaseTool)):
+                span.model_step = parent.model_step
         if is_run:
             span.workflow = instance
             if parent is not None or recording.is_group:
@@ -267,14 +269,14 @@ class ToolCallRecorder(RunRecorder[WorkflowRecording]):
             return
         if isinstance(event, (LLMChatEndEvent, LLMCompletionEndEvent)):
             response = event.response
-            self._guard("event", span.recording, lambda: self._watcher.model_answered(span, response))
+            self._guard("event", span.recording, lambda: self._watcher.llm_ended(span, response))
         elif isinstance(event, LLMChatInProgressEvent):
             piece = event.response
-            self._guard("event", span.recording, lambda: self._watcher.model_streamed(span, piece))
+            self._guard("event", span.recording, lambda: self._watcher.llm_streamed(span, piece))
         elif isinstance(event, (LLMChatStartEvent, LLMCompletionStartEvent)):
             details, messages = event.model_dict, getattr(event, "messages", ())
-            self._guard("event", span.recording, lambda: self._watcher.model_asked(span, details, messages))
-        elif type(event).__name__ == "SpanCancelledEvent":  # missing in old versions; the span ends as if it returned
+            self._guard("event", span.recording, lambda: self._watcher.llm_started(span, details, messages))
+        elif is_cancellation(event):  # the span then ends as if it returned
             span.cancelled = True
 
     def _run_missed(self, workflow: str) -> None:

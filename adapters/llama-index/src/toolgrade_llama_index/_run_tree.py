@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 from llama_index.core.agent.workflow.workflow_events import ToolCall as RequestedCall
@@ -14,10 +14,12 @@ from llama_index.core.agent.workflow.workflow_events import ToolCall as Requeste
 from toolgrade.calls import CallStatus, ToolCall, ToolCallType
 from toolgrade.capture import Branch, Outcome, Request, RunBuilder
 from toolgrade.cases import Run
-from toolgrade_llama_index._agent_steps import AgentSteps, Key
-from toolgrade_llama_index._branches import OpenRequests, Steps, equal_values
+from toolgrade_llama_index._agent_log import TOP, AgentLog, Key
+from toolgrade_llama_index._branches import EventFlow, OpenRequests, equal_values
 from toolgrade_llama_index._errors import outcome_of
 from toolgrade_llama_index._listening import RecorderListener
+
+_UUID_SUFFIX: Final = len("-") + len(str(uuid4()))
 
 
 def now() -> datetime:
@@ -25,37 +27,42 @@ def now() -> datetime:
     return datetime.now(timezone.utc)
 
 
+def method_of(span_id: str) -> str:
+    """Return the method in a span's id, such as `run` for `FunctionAgent.run`, a hyphen and a UUID."""
+    return span_id[:-_UUID_SUFFIX].rpartition(".")[2]
+
+
 class WorkflowRecording:
     """One run of an agent.
 
     Attributes:
         builder: The builder of the run.
-        steps: The agents' steps in it.
-        workflow_steps: The steps of workflows in it.
-        requests: What models outside of agents requested.
-        is_group: It is a `single_run` block, which ends with the block and not with a span.
+        agent_log: Adds the answers of agents' models and the results of their calls to the builder.
+        event_flow: Which step of a workflow sent an event to which.
+        requests: The requests of models outside of agents.
+        is_group: The run is a `single_run` block, which ends with the block and not with a span.
         answer: The last answer of a model in a group.
-        has_framework_id: Its id is the one that LlamaIndex has given to the run.
-        lacks_beginning: It continues an unobserved run, and no agent has answered since.
-        saved: The requests of that run that its saved state shows.
-        agent: The agent that made them.
+        has_framework_id: The id of the run is the one that LlamaIndex has given to it.
+        lacks_beginning: The run continues an unobserved one, and no agent has answered since.
+        saved: The requests in the saved state of that unobserved run.
+        agent: The agent that made the saved requests.
         pseudo_tools: Names of tools that carried a structured answer, each with its scope.
         mcp_tools: Names of offered tools of MCP servers.
-        offered: The tools that were noted, each with the scope it was offered in.
+        offered: Names of the other tools that were offered, each with its scope.
         has_waited: A call waits, or waited, for a person.
-        suspended: Calls of agents that were suspended and have not begun again.
-        waits_in_steps: Id and name of the calls whose steps wait for a person before they run the tool.
-        waiting: The calls that wait for a person, of a run that was left with them.
-        spans: Its spans in the tree.
+        suspended: Calls of steps whose tool was suspended and has not begun again.
+        waiting_before_tool: Id and name of calls of agents whose step waits for a person before it runs the tool.
+        waiting: The calls that wait for a person in a paused run; empty while the run goes on.
+        spans: The spans of the run in the tree.
         workflow: The workflow that runs.
-        workflow_type: Its class.
+        workflow_type: The class of that workflow.
     """
 
     def __init__(self, label: str | None, *, is_group: bool = False) -> None:
         """Begin without observations, in the conversation `label`."""
         self.builder = RunBuilder(run_id=str(uuid4()), conversation_id=label)
-        self.steps = AgentSteps(self.builder, self.type_of)
-        self.workflow_steps = Steps()
+        self.agent_log = AgentLog(self.builder, self.type_of)
+        self.event_flow = EventFlow()
         self.requests = OpenRequests(self.builder.warn)
         self.is_group = is_group
         self.answer: str | None = None
@@ -68,7 +75,7 @@ class WorkflowRecording:
         self.mcp_tools: set[str] = set()
         self.has_waited = False
         self.suspended: list[StepCall] = []
-        self.waits_in_steps: set[tuple[str, str]] = set()
+        self.waiting_before_tool: set[tuple[str, str]] = set()
         self.waiting: list[ToolCall] = []
         self.spans: dict[str, WorkflowSpan] = {}
         self.workflow: weakref.ref[Any] | None = None
@@ -79,7 +86,7 @@ class WorkflowRecording:
         return self.builder.build()
 
     def may_continue_as(self, workflow: object) -> bool:
-        """Return whether the run was left with waiting calls, and is of the class of this workflow."""
+        """Return whether the run is paused, and is of the class of this workflow."""
         return bool(self.waiting) and not self.builder.is_open and self.workflow_type is type(workflow)
 
     @property
@@ -95,12 +102,12 @@ class WorkflowRecording:
         """Return the type of a requested tool."""
         return ToolCallType.MCP if name in self.mcp_tools else ToolCallType.FUNCTION
 
-    def is_pseudo_tool(self, name: str, scope: Key | None) -> bool:
+    def names_pseudo_tool(self, name: str, scope: Key | None) -> bool:
         """Return whether only tools that carry a structured answer have this name."""
         return (scope, name) in self.pseudo_tools and (scope, name) not in self.offered
 
-    def is_repeated(self, call: StepCall) -> bool:
-        """Return whether a call that begins was suspended before."""
+    def take_suspended(self, call: StepCall) -> bool:
+        """Return whether a call that begins was suspended before, and count it as suspended no longer."""
         for earlier in self.suspended:
             if (earlier.id, earlier.name) == (call.id, call.name) and equal_values(earlier.arguments, call.arguments):
                 self.suspended.remove(earlier)
@@ -108,9 +115,10 @@ class WorkflowRecording:
         return False
 
     def saved_request(self, call: StepCall) -> Request | None:
-        """Return the request of a call that begins, from those that a saved state showed; of equal ones each in turn.
+        """Return the request of a call that begins, from those in the saved state; of equal ones each in turn.
 
-        LlamaIndex may run a resumed call twice: when it loads the state, and when the answer comes.
+        The request stays available: LlamaIndex may run a resumed call twice, when it loads the state and when the
+        answer of the person comes.
         """
         for request in self.saved:
             is_same = (request.id or "", request.name) == (call.id, call.name)
@@ -120,13 +128,25 @@ class WorkflowRecording:
                 return request
         return None
 
-    def calls_that_wait_in_steps(self) -> list[ToolCall]:
-        """Return the calls of a run that was left while their steps waited for a person before they ran the tool."""
-        pending = [call for call in self.run().calls if call.execution and call.execution.status is CallStatus.PENDING]
-        return [call for call in pending if (call.id or "", call.name) in self.waits_in_steps]
+    def waiting_calls(self) -> list[ToolCall]:
+        """Return the calls that wait for a person.
+
+        Either their tools were suspended, also inside other calls, or their steps wait before they run the tool.
+        """
+        waiting: list[ToolCall] = []
+        calls = list(self.run().calls)
+        top_level = len(calls)
+        for index, call in enumerate(calls):
+            if call.execution is None:
+                continue
+            calls += call.execution.children
+            waits_in_step = index < top_level and (call.id or "", call.name) in self.waiting_before_tool
+            if call.execution.status is CallStatus.PENDING and (call.execution.executed or waits_in_step):
+                waiting.append(call)
+        return waiting
 
     def fit(self, calls: Sequence[RequestedCall]) -> int:
-        """Return how well a saved state with these calls continues it: 2 with all waiting calls, 1 with some, 0 not."""
+        """Return how well a saved state fits this run: 2 if it has all waiting calls, 1 if some of them, 0 if none."""
         left = list(calls)
         count = 0
         for waiting in self.waiting:
@@ -141,49 +161,49 @@ class WorkflowRecording:
 
 @dataclass(slots=True, eq=False)
 class StepCall:
-    """A call that a step of an agent runs; its id may be empty, and may repeat."""
+    """A call that a step of a workflow runs, mostly an agent's; its id may be empty, and may repeat."""
 
     name: str
     arguments: dict[str, Any]
     id: str
     key: str = ""
-    """The execution of its tool that began last; empty before the first."""
+    """The execution of the tool that began last; empty before the first."""
     attempts: int = 0
     result: Any = None
-    """What its tool returned, in a workflow whose step may return something else."""
+    """What the tool returned; the step, in a workflow of the user's own, may return something else."""
 
     @property
     def started(self) -> bool:
-        """Whether its tool has begun."""
+        """Whether the tool has begun."""
         return bool(self.key)
 
 
 @dataclass(slots=True, eq=False)
 class WorkflowSpan:
-    """One span.
+    """One span: the execution of a method. The docstring of `_watcher` shows the spans of an agent.
 
     Attributes:
-        id: The id of the span.
-        recording: The run that it belongs to.
-        parent: The span around it; `None` for the outermost.
+        id: The id of the span, such as `FunctionAgent.run`, a hyphen and a UUID.
+        recording: The run that the span belongs to.
+        parent: The span around this one; `None` for the outermost.
         scope: The execution of a tool inside which things happen here; `None` at the top level of the run.
-        branch: The nested run that it belongs to, since several may go on at once; `None` for the recorded run.
-        is_run: It is a workflow's run.
-        is_step: It is the execution of a step of a workflow.
-        workflow: That workflow, until the span ends.
-        call: The call that it runs, if it is a step of an agent that runs one.
-        tool: The tool that runs here, until the span ends.
-        key: The execution that ends with it, if code called the tool.
-        is_structured: Calls in here carry structured output.
-        in_agent_step: An agent's model is asked here, whose answer is noted as a whole.
-        has_usage: The model itself reported the tokens of that answer.
-        llm: The model that is asked here.
+        branch: The nested run that the span belongs to, since several may go on at once; `None` for the recorded run.
+        is_run: The span is the run of a workflow.
+        workflow: The workflow of a run, until the span ends.
+        is_step: The span is the execution of a step of a workflow.
+        call: The call that a step runs; `None` for spans that are not such a step.
+        tool: The tool that runs here, until the span ends; only for spans of tools.
+        is_structured: Tool calls in here only carry structured output.
+        model_step: The step of an agent that asks its model: this span or one around it; `None` outside of such a step.
+            The requests of the model are recorded when that step returns.
+        has_usage: In such a step, the model itself has reported its tokens.
+        llm: The model that is asked here; only for spans of models.
         model: The name of that model.
-        streamed_calls: The places of the calls in its stream, for Anthropic's models.
-        cancelled: An event reported that it was cancelled.
-        error: What was raised inside.
-        succeeded: The run ended well, in versions that end it by an exception.
-        closed: It has ended, and is kept because later spans may name it as their parent.
+        streamed_calls: The positions of the calls in the stream of that model, for Anthropic's models.
+        cancelled: An event reported that the span was cancelled.
+        error: The exception that ended a step of this run, or the tool of this step.
+        succeeded: The run succeeded, in versions that end it by an exception.
+        closed: The span has ended, and is kept because later spans may name it as their parent.
     """
 
     id: str
@@ -192,13 +212,12 @@ class WorkflowSpan:
     scope: Key | None
     branch: Key | None = None
     is_run: bool = False
-    is_step: bool = False
     workflow: Any = None
+    is_step: bool = False
     call: StepCall | None = None
     tool: Any = None
-    key: Key | None = None
     is_structured: bool = False
-    in_agent_step: bool = False
+    model_step: WorkflowSpan | None = None
     has_usage: bool = False
     llm: Any = None
     model: str | None = None
@@ -210,30 +229,27 @@ class WorkflowSpan:
 
     @property
     def is_root(self) -> bool:
-        """Whether the recording ends with it."""
+        """Whether the recording ends with this span."""
         return self.is_run and self.parent is None and not self.recording.is_group
 
     @property
     def is_tool(self) -> bool:
-        """Whether it is the outermost span of the execution of a tool."""
+        """Whether the span is the outermost one of the execution of a tool."""
         return self.scope is not None and (self.parent is None or self.parent.scope != self.scope)
 
     @property
     def place(self) -> Branch:
-        """Where things happen here."""
+        """Where things happen that are inside this span."""
         return Branch(self.scope, self.branch)
 
     @property
-    def agent_step(self) -> WorkflowSpan | None:
-        """The outermost span of the agent's step around it; `None` outside of any."""
-        span: WorkflowSpan | None = self
-        while span is not None and not (span.in_agent_step and (span.parent is None or not span.parent.in_agent_step)):
-            span = span.parent
-        return span
+    def outer_place(self) -> Branch:
+        """Where the span itself happens."""
+        return TOP if self.parent is None else self.parent.place
 
     @property
     def inside_llm(self) -> bool:
-        """Whether another model wraps this one, and will report the same answer."""
+        """Whether another model wraps the one that is asked here, and will report the same answer."""
         span = self.parent
         while span is not None and (span.llm is None or span.is_structured_llm):
             span = span.parent

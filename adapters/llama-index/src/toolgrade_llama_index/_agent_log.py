@@ -1,4 +1,4 @@
-"""Steps of agents and results of their calls, added to a `RunBuilder`; shared by spans and events."""
+"""Answers of agents' models, results of their calls, and handoffs, added to a `RunBuilder`; for spans and events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ TOP: Final = Branch(None, None)
 HANDOFF: Final = "handoff"
 """The tool that passes control to another agent; LlamaIndex reserves its name."""
 
-
 _REFUSAL: Final = "Please select a valid agent to hand off to"
 _OVERTAKEN: Final = "another handoff of the same message was carried out"
 
@@ -44,16 +43,16 @@ class _PendingHandoff:
         return text.startswith(f"Agent {self.target} ") and _REFUSAL in text
 
 
-class AgentSteps:
-    """Adds the steps of agents and the results of their calls to a builder."""
+class AgentLog:
+    """Adds to a builder what the agents of a run answered, what their calls returned, and to whom they handed over."""
 
     def __init__(self, builder: RunBuilder, type_of: Callable[[str], ToolCallType] | None = None) -> None:
-        """Begin without steps; `type_of` returns the type of a tool by its name, where the tools are known."""
+        """Begin empty; `type_of` returns the type of a tool by its name, where the tools are known."""
         self.builder = builder
         self._type_of = type_of
         self._handoffs: dict[Branch, list[_PendingHandoff]] = {}
 
-    def model_answered(self, output: AgentOutput, place: Branch, *, can_hand_over: bool) -> None:
+    def agent_answered(self, output: AgentOutput, place: Branch, *, can_hand_over: bool) -> None:
         """Record an answer of the model of an agent, with or without requests for calls.
 
         Args:
