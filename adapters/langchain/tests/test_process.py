@@ -9,7 +9,7 @@ from lc_agents import ScriptedModel, add, asks, make_agent
 
 from recorder_blocks import in_thread
 from toolgrade_langchain import ToolCallRecorder, record
-from toolgrade_langchain._active import _Attached
+from toolgrade_langchain._active import ActiveRecorder
 
 AGENT = make_agent(ScriptedModel(script=lambda text: [asks(("add", {"a": int(text)}, "c1")), f"final {text}"]), [add])
 
@@ -32,9 +32,9 @@ def test_run_that_outlives_the_block() -> None:
 def test_end_between_two_looks_at_the_recorder() -> None:
     """LangChain asks twice for the recorder of a run; if the block ends in between, the second answer is a handler."""
     with record(process_wide=True) as recorder:
-        assert _Attached().get() is recorder
+        assert ActiveRecorder().get() is recorder
 
-    second_answer = _Attached().get()
+    second_answer = ActiveRecorder().get()
     assert second_answer is not None
     RunnableLambda(lambda text: text).invoke("hi", {"callbacks": [second_answer]})
     AGENT.invoke(question(0), {"callbacks": [second_answer]})

@@ -12,8 +12,8 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.tracers.context import register_configure_hook
 
 
-class _Nobody(BaseCallbackHandler):
-    """Observes nothing: it stands where no recorder is to be attached."""
+class _NoRecorder(BaseCallbackHandler):
+    """A handler that observes nothing, for the place of a recorder where none is to be attached."""
 
     run_inline = True
 
@@ -21,28 +21,32 @@ class _Nobody(BaseCallbackHandler):
         """Do nothing; the inherited method raises."""
 
 
-class _Attached:
-    """The one method of a context variable that LangChain calls, so that a recorder can reach every context.
+class ActiveRecorder:
+    """A stand-in for a context variable, which LangChain asks for the recorder of each run.
 
-    LangChain calls it twice for each run, and fails if it receives a handler first and `None` then. So there is always
-    a handler from the first recorder of the process on, also if that recorder leaves between the two calls.
+    Unlike a context variable, it can name a recorder in every context. LangChain calls `get` twice for each run, and
+    fails if it receives a handler first and `None` then. So once the first process-wide recorder is attached, there is
+    always a handler, also if that recorder leaves between the two calls.
     """
 
     def get(self) -> BaseCallbackHandler | None:
         """Return the recorder for the runs of this context; `None` if there is none."""
-        return _in_context.get() or _of_process[-1]
+        return _in_context.get() or _process_wide[-1]
 
 
-_NOBODY: Final = _Nobody()
+_NO_RECORDER: Final = _NoRecorder()
 _in_context: Final[ContextVar[BaseCallbackHandler | None]] = ContextVar("toolgrade_langchain_active", default=None)
-_of_process: Final[list[BaseCallbackHandler | None]] = [None]
-"""The recorders of the process in the order in which they were entered, after what stands for none of them."""
+_process_wide: Final[list[BaseCallbackHandler | None]] = [None]
+"""The process-wide recorders in the order in which they were attached.
+
+The first item takes their place while there is none: `None`, and `_NO_RECORDER` from the first recorder on.
+"""
 
 
 @functools.cache
 def _register() -> None:
     """Let LangChain attach recorders; registered once per process."""
-    register_configure_hook(cast("ContextVar[Any]", _Attached()), inheritable=True)
+    register_configure_hook(cast("ContextVar[Any]", ActiveRecorder()), inheritable=True)
 
 
 @contextmanager
@@ -51,13 +55,13 @@ def attached(recorder: BaseCallbackHandler, *, process_wide: bool) -> Generator[
     _register()
     token = _in_context.set(recorder)
     if process_wide:
-        _of_process[0] = _NOBODY
-        _of_process.append(recorder)
+        _process_wide[0] = _NO_RECORDER
+        _process_wide.append(recorder)
     try:
         yield
     finally:
         if process_wide:
-            _of_process.remove(recorder)
+            _process_wide.remove(recorder)
         try:
             _in_context.reset(token)
         except ValueError:  # entered in another context, as asynchronous fixtures of tests and servers may do
@@ -68,8 +72,8 @@ def attached(recorder: BaseCallbackHandler, *, process_wide: bool) -> Generator[
 @contextmanager
 def unobserved() -> Generator[None, None, None]:
     """Attach no recorder to the runs that begin in this context."""
-    token = _in_context.set(_NOBODY)
+    token = _in_context.set(_NO_RECORDER)
     try:
         yield
     finally:
-        _in_context.reset(token)
+        _in_context.reset(token)  # raises no ValueError: the only user is a coroutine, which stays in one context
