@@ -214,7 +214,7 @@ def _answer_in(message: ToolMessage) -> Answer:
         message.name,
         result.output,
         failed=result.error is not None,
-        approved=False if result.is_refusal else None,
+        approved=False if result.was_refused else None,
         unknown_tool=result.unknown_tool,
         artifact=result.artifact,
         type=ToolCallType.MCP if result.is_mcp else None,

@@ -47,7 +47,7 @@ class Given:
 
     def _returned(self) -> Any:
         """Return what the tool returned, or raise what it raised."""
-        error, done, artifact = self.answer.exception(), _done_by_command(self.answer), self.answer.artifact
+        error, done, artifact = self.answer.exception(), _recorded_command(self.answer), self.answer.artifact
         has_pair = self.tool.response_format == "content_and_artifact"
         if done:
             artifact = artifact.get("artifact")
@@ -107,8 +107,8 @@ def given_here() -> Given | None:
     return None if called is None else called[1]
 
 
-def _done_by_command(answer: Answer) -> Mapping[str, Any] | None:
-    """Return what a command did besides showing the model a message, `None` if that is not known."""
+def _recorded_command(answer: Answer) -> Mapping[str, Any] | None:
+    """Return what a command of the tool did besides showing the model a message; `None` if that is not all recorded."""
     artifact = answer.artifact
     done = artifact[COMMAND] if isinstance(artifact, Mapping) and COMMAND in artifact else {}
     return done if isinstance(done, Mapping) else None
@@ -116,12 +116,12 @@ def _done_by_command(answer: Answer) -> Mapping[str, Any] | None:
 
 def has_handed_over(answer: Answer) -> bool:
     """Return whether the recorded call handed over to another agent."""
-    return HANDED_OVER in (_done_by_command(answer) or {})
+    return HANDED_OVER in (_recorded_command(answer) or {})
 
 
 def refusal(tool: str, answer: Answer) -> str | None:
     """Return why the recorded answer of a tool cannot be given."""
-    done = _done_by_command(answer)
+    done = _recorded_command(answer)
     if done is None:
         return f"{tool} returned a Command with more than JSON and the result of its call, which cannot be repeated"
     targets = done.get(HANDED_OVER)

@@ -520,7 +520,7 @@ class CallbackWatcher:
         if call is not None:
             call.is_answered = True
         # In an agent, a tool that runs is observed; a node written by hand may run any function.
-        may_have_run = not result.is_refusal and (
+        may_have_run = not result.was_refused and (
             is_loaded or not any(run.runs_middleware for run in (node, *node.around()))
         )
         node.recording.builder.result_shown(
