@@ -17,7 +17,7 @@ from typing import Any, Final
 from toolgrade.capture import Branch
 from toolgrade.cases import RunStatus
 from toolgrade_openai_agents import _errors, _messages
-from toolgrade_openai_agents._run_tree import LocalRun, RunnerRecording, SameId, now
+from toolgrade_openai_agents._run_tree import LocalRun, RequestsWithId, RunnerRecording, now
 from toolgrade_openai_agents._runner import ObservedRun, RunObserver, current_run
 from toolgrade_openai_agents._tools import field_of
 from toolgrade_openai_agents._watcher import RunWatcher
@@ -150,7 +150,7 @@ class TurnWatcher(RunWatcher):
     def handled(self, call_id: str, error: BaseException | None) -> None:
         """Note that the handling of a call ended, and the exception that ends the session, too."""
         self.running.discard(call_id)
-        same = self._same(call_id)
+        same = self._with_id(call_id)
         if not isinstance(error, Exception):
             self.settle()
             return
@@ -167,7 +167,7 @@ class TurnWatcher(RunWatcher):
 
     def see_tool_end(self, event: Any) -> None:
         """Note the output of the tool, or the text that the model receives where somebody refused the call."""
-        same = self._same(_current_call.get().tool_call_id)
+        same = self._with_id(_current_call.get().tool_call_id)
         if same.run is None:
             self._refuse(str(event.output), same)
         else:
@@ -175,7 +175,7 @@ class TurnWatcher(RunWatcher):
 
     def see_handoff(self, event: Any) -> None:
         """Note that the call passed control to another agent."""
-        same = self._same(_current_call.get().tool_call_id)
+        same = self._with_id(_current_call.get().tool_call_id)
         same.handed_over = True
         self.builder.handed_off(to=_messages.agent_name(event.to_agent), request=same.requests[0])
 
@@ -185,10 +185,10 @@ class TurnWatcher(RunWatcher):
 
     def see_error(self, event: Any) -> None:
         """Note that the agent lacks the tool: the only error that a session reports while it handles a call."""
-        same = self._same(_current_call.get().tool_call_id)
+        same = self._with_id(_current_call.get().tool_call_id)
         self._refuse(str(field_of(event.error, "message")), same, unknown_tool=True)
 
-    def _refuse(self, error: str, same: SameId, *, unknown_tool: bool = False) -> None:
+    def _refuse(self, error: str, same: RequestsWithId, *, unknown_tool: bool = False) -> None:
         for request in same.requests:
             self._add_failure(request, None, error, unknown_tool=unknown_tool)
 
@@ -198,7 +198,7 @@ class TurnWatcher(RunWatcher):
 
     def enclosing(self, context: Any) -> int | None:
         """Return the key of the tool that the caller runs in; `None` outside of any tool."""
-        run = self._same(_current_call.get().tool_call_id).run
+        run = self._with_id(_current_call.get().tool_call_id).run
         return None if run is None else run.key
 
 

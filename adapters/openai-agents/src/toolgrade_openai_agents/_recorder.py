@@ -93,10 +93,13 @@ class Recorder(RunRecorder[RunnerRecording]):
         """
         super().__init__(sink=sink, limit=limit, limit_bytes=limit_bytes, conversation=conversation)
         self._inner: list[RunnerRecording] = []
+        """The runs that other runs began outside of their tools."""
         self._paused: list[RunWatcher] = []
+        """The watchers of the runs that wait for a person."""
         self._by_result: dict[int, tuple[weakref.ref[Any], weakref.ref[RunnerRecording]]] = {}
+        """Results, each with its run, by the identity of the result."""
         self._by_response: dict[str, tuple[str, weakref.ref[RunnerRecording]]] = {}
-        """The conversation that a run with a response goes on with, and the run itself, by id of the response."""
+        """The run that received a response of the model, and the conversation of runs that go on from it, by its id."""
 
     @property
     def inner_runs(self) -> list[Run]:
@@ -158,7 +161,7 @@ class Recorder(RunRecorder[RunnerRecording]):
             with self._lock:
                 return note(*args, **kwargs)
         except Exception as error:  # noqa: BLE001 - a recorder never raises into the agent
-            self._fault(watcher, where, error)
+            self._warn_of_failure(watcher, where, error)
             return None
 
     def begin(self, agent: Any, input: Any, options: dict[str, Any]) -> ObservedRun | None:
@@ -197,7 +200,7 @@ class Recorder(RunRecorder[RunnerRecording]):
     def follow(self, watcher: RunWatcher, result: Any) -> None:
         """Observe a streamed run, which goes on in a task of its own."""
         self.observe(watcher, "a stream", self._remember, watcher, result)
-        if self.observe(watcher, "a stream", self._follow, watcher, result) is None:
+        if self.observe(watcher, "a stream", self._observe_stream, watcher, result) is None:
             self._release(watcher)
 
     def missed(self, agent: Any) -> None:
@@ -226,19 +229,19 @@ class Recorder(RunRecorder[RunnerRecording]):
 
     def deliver(self, watcher: RunWatcher) -> None:
         """Deliver a run that ended or waits for a person."""
-        self.observe(watcher, "the conversation of a run", self._chain, watcher)
+        self.observe(watcher, "the conversation of a run", self._note_conversation, watcher)
         if watcher.paused and not watcher.recording.inner:
             self._paused.append(watcher)
             del self._paused[: -self._limit]
         try:
             self._deliver([watcher.recording])  # without the lock, since a sink may be slow
         except Exception as error:  # noqa: BLE001 - a recorder never raises into the agent
-            self._fault(watcher, "a sink", error)
+            self._warn_of_failure(watcher, "a sink", error)
 
-    # Inside
+    # The beginning of a run
 
     def _watcher_for(self, input: Any, options: dict[str, Any]) -> RunWatcher:
-        """Return the watcher of a run that begins: of a tool's run, of the paused run it goes on with, or a new one."""
+        """Return the watcher of a run that begins: one inside a tool, of a paused run that it resumes, or new."""
         outer = current_run.get()
         inner = False
         if outer is not None and outer.recorder is self:
@@ -246,9 +249,9 @@ class Recorder(RunRecorder[RunnerRecording]):
             if key is not None:
                 outer.watcher.recording.open_inside += 1
                 return outer.watcher.watch_inside(key, input)
-            # A task that a run left behind, such as a worker of a server, begins runs of its own.
+            # A run that has ended may leave a task behind, such as a worker of a server: its runs are no inner runs.
             inner = outer.watcher.builder.is_open
-        conversation = self._label() or _states.conversation_of(input, options) or self._continued(options)
+        conversation = self._label() or _states.conversation_of(input, options) or self._continued_conversation(options)
         if not inner and _states.is_state(input):
             paused = paused_run(self._paused, input, conversation)
             if paused is not None:
@@ -261,8 +264,8 @@ class Recorder(RunRecorder[RunnerRecording]):
             self._add(recording)
         return RunWatcher(recording)
 
-    def _continued(self, options: dict[str, Any]) -> str | None:
-        """Return the conversation of the run that had the response which a new run continues."""
+    def _continued_conversation(self, options: dict[str, Any]) -> str | None:
+        """Return the conversation of the run whose response a new run continues, by its `previous_response_id`."""
         response_id = options.get("previous_response_id")
         if not isinstance(response_id, str) or not response_id:
             return None
@@ -281,6 +284,7 @@ class Recorder(RunRecorder[RunnerRecording]):
                 self._by_result[key] = weakref.ref(result, forget), weakref.ref(watcher.recording)
 
     def _describe(self, watcher: RunWatcher, agent: Any, input: Any, options: dict[str, Any]) -> None:
+        """Note with what a run begins: an input, or the state of a run, which was recorded or not."""
         watcher.session = options.get("session")
         if not _states.is_state(input):
             watcher.began(input, agent, options.get("run_config"))
@@ -296,7 +300,7 @@ class Recorder(RunRecorder[RunnerRecording]):
         """Return the options of a run with hooks that report to the watcher."""
         hooks = options.get("hooks")
         if hooks is not None and not isinstance(hooks, RunHooksBase):
-            # The SDK may refuse them; whether it does must not depend on the recorder.
+            # The SDK may refuse such hooks; whether it does must not depend on the recorder.
             watcher.has_no_hooks = True
             watcher.builder.warn(
                 f"the hooks are of {type(hooks).__name__!r}, which is not a RunHooks: only what the finished result "
@@ -306,6 +310,7 @@ class Recorder(RunRecorder[RunnerRecording]):
         return {**options, "hooks": RecordingHooks(self.observe, watcher, hooks)}
 
     def _wrap(self, watcher: RunWatcher, agent: Any, tools: Any) -> None:
+        """Wrap what the SDK's hooks do not show: timeouts of tools, runs of an agent's own hooks, errors of servers."""
         for tool in tools:
             if getattr(tool, "timeout_error_function", None) is not None:
                 watcher.wrap(tool, "timeout_error_function", _reporting_timeouts)
@@ -314,7 +319,10 @@ class Recorder(RunRecorder[RunnerRecording]):
         for server in getattr(agent, "mcp_servers", None) or ():
             watcher.wrap(server, "call_tool", functools.partial(_mcp.reporting_call_tool, report=_report_mcp_error))
 
-    def _follow(self, watcher: RunWatcher, result: Any) -> bool:
+    # The end of a run
+
+    def _observe_stream(self, watcher: RunWatcher, result: Any) -> bool:
+        """Observe the events of a streamed run and the end of its task; `True`, since a failure gives `None`."""
         # A weak reference, so that recording does not keep a result alive that the program has dropped.
         reference = weakref.ref(result)
         events = type(result).stream_events
@@ -332,7 +340,7 @@ class Recorder(RunRecorder[RunnerRecording]):
                 await stream.aclose()
 
         def stream_events() -> AsyncIterator[Any]:
-            # Created at once, since from here on only the generator references the result.
+            # The generator is created here and now, since from here on only it keeps the result alive.
             return observed(events(reference()))
 
         result.stream_events = stream_events
@@ -352,8 +360,8 @@ class Recorder(RunRecorder[RunnerRecording]):
         else:
             self.deliver(watcher)
 
-    def _chain(self, watcher: RunWatcher) -> None:
-        """Note the conversation of a run that ended, and its responses, which later runs may continue."""
+    def _note_conversation(self, watcher: RunWatcher) -> None:
+        """Note the conversation of a run that ended, and its responses, from which later runs may go on."""
         # Some sessions have no id before their first request.
         watcher.builder.conversation_id = watcher.builder.conversation_id or _states.session_id(watcher.session)
         for response_id in watcher.response_ids:
@@ -369,8 +377,8 @@ class Recorder(RunRecorder[RunnerRecording]):
         self._paused = [watcher for watcher in self._paused if watcher.recording is not recording]
         return super()._drop(recording)
 
-    def _fault(self, watcher: RunWatcher | None, where: str, error: Exception) -> None:
-        """Warn that the recorder failed, on the run if there is one."""
+    def _warn_of_failure(self, watcher: RunWatcher | None, where: str, error: Exception) -> None:
+        """Add a warning that the recorder failed, to the run if there is one."""
         try:
             text = f"the recorder failed at {where}, so something may be missing: {error_text(error)}"
             with self._lock:

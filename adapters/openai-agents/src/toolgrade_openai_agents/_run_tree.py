@@ -20,15 +20,19 @@ def now() -> datetime:
 
 @dataclass(eq=False)
 class RunnerRecording:
-    """One run of an agent, over as many calls of the runner as it takes."""
+    """One run of an agent; a run that waits for a person and is resumed takes several calls of the runner.
+
+    Attributes:
+        builder: The builder of the run.
+        inner: Another run began this one outside of any tool, such as in a guardrail.
+        open_inside: How many runs inside the tools of this one have not ended.
+        keys: The keys of executions of tools, and of branches, unique in the run.
+    """
 
     builder: RunBuilder
     inner: bool = False
-    """Another run began it outside of any tool, such as in a guardrail."""
     open_inside: int = 0
-    """How many runs inside its tools have not ended."""
     keys: Iterator[int] = field(default_factory=itertools.count)
-    """Keys of tool executions, unique in the run."""
 
     @classmethod
     def begin(cls, conversation: str | None, *, inner: bool) -> RunnerRecording:
@@ -44,12 +48,18 @@ class RunnerRecording:
 class LocalRun:
     """One execution of a local tool.
 
-    It holds its context and span, since both are compared by identity and an id may be reused once an object is gone.
+    The context and the span are kept as objects: they are compared by identity, and an id may be reused once an object
+    is gone.
 
     Attributes:
-        exception: What the tool raised, which the SDK has replaced by a text.
-        server_error: The error of the last call of its MCP server.
-        failed: It is recorded as failed.
+        key: The key of the execution in the builder.
+        call_id: The id of the call that the tool carries out, if it is known.
+        tool: The tool.
+        context: The context with which the SDK runs the tool.
+        span: The SDK's tracing span of the tool.
+        exception: The exception of the tool, which the SDK has replaced by a text.
+        server_error: The error of the last call of the tool's MCP server.
+        failed: The execution is recorded as failed.
     """
 
     key: int
@@ -63,14 +73,15 @@ class LocalRun:
 
 
 @dataclass(eq=False)
-class SameId:
-    """The requests of one message that share an id, mostly one, and what became of them.
+class RequestsWithId:
+    """The requests of one message that share an id, mostly a single one, and what became of them.
 
     Attributes:
-        unknown: Those whose agent has no tool of their name.
-        run: The newest execution.
+        requests: The requests.
+        unknown: Those of the requests whose agent has no tool of their name.
+        run: The newest execution of a tool for one of them.
         handed_over: Control passed to another agent by one of them.
-        result: The item of the result that the model was shown.
+        result: The item with the result that the model was shown.
     """
 
     requests: list[Request] = field(default_factory=list)
@@ -81,10 +92,10 @@ class SameId:
 
     @property
     def of_tools(self) -> list[Request]:
-        """Those whose agent has the tool."""
+        """The requests whose agent has the tool."""
         return [request for request in self.requests if request not in self.unknown]
 
     @property
     def has_run(self) -> bool:
-        """Whether a tool ran for one of them, or control passed."""
+        """Whether a tool ran for one of the requests, or control passed by one."""
         return self.run is not None or self.handed_over

@@ -1,8 +1,21 @@
 """Observations of one run: hooks, model inputs and results in, calls of a `RunBuilder` out.
 
 Three sources are combined, since each one misses something: hooks show what a model requested and which local tools
-ran, the input of the next model request shows what the model was told, and the finished result has the rest. Every
-method is called by the recorder, which holds its lock and turns errors into warnings.
+ran, the input of the next model request shows what the model was told, and the finished result has the rest. For an
+agent that calls a tool, they come in this order:
+
+    began            the input
+    offered          the tools, before each request for the model
+    on_llm_start     the instructions
+    on_llm_end       the requests of the model, and its usage
+    on_tool_start    an execution of a request
+    on_tool_end      what the tool returned
+    on_llm_start     the results that the model is shown now
+    on_llm_end       no further requests
+    on_agent_end     the final answer
+    finished         what no hook showed, such as the result of a tool that the provider ran
+
+The recorder calls every method, under its lock, and turns errors into warnings.
 """
 
 from __future__ import annotations
@@ -23,7 +36,7 @@ from toolgrade.cases import RunStatus
 from toolgrade.formats import Answer, read_responses_answer
 from toolgrade_openai_agents import _errors, _messages, _states, _tools, _wrapping
 from toolgrade_openai_agents._from_result import history_of, is_accepted_handoff
-from toolgrade_openai_agents._run_tree import LocalRun, RunnerRecording, SameId, now
+from toolgrade_openai_agents._run_tree import LocalRun, RequestsWithId, RunnerRecording, now
 
 _WITHOUT_RESULT: Final = ("message", "function_call", "reasoning")
 """Types of the usual items of a model, which hold neither results nor tools."""
@@ -35,15 +48,15 @@ class RunWatcher:
     Attributes:
         recording: The recording of the run.
         builder: The builder of the recording.
-        scope: The execution inside which the run goes on; `None` for the recorded run itself.
-        has_no_hooks: No hooks could be attached, so that everything is read from the result.
+        scope: The execution of a tool inside which the run goes on; `None` for the recorded run itself.
+        has_no_hooks: No hooks could be attached, so everything is read from the result.
         paused: The run ended by waiting for a person.
-        wrapped: The objects whose attributes are wrapped for it, with the names of these.
+        wrapped: Objects, each with the name of an attribute of it that is wrapped until the run ends.
         end_noted: The end of a streamed run was noted.
         input: The input that the run began with.
         waiting: Fingerprints of the calls that wait for a person.
         history: Fingerprints of the calls and results until the run paused.
-        place: Its scope, and the branch that separates it from other runs in the same scope.
+        place: The scope, and the branch that separates this run from others in the same scope.
         response_ids: The ids of the model's responses, which later runs may continue.
         session: The session of the run.
     """
@@ -66,19 +79,27 @@ class RunWatcher:
         self.place = Branch(scope, None if scope is None else next(recording.keys))
         self._has_trace = False
         self._asks_model = False
+        """A model was asked and has not answered."""
         self._answered = False
         self._answer: Any = None
+        """The final answer, once an agent has answered."""
         self._paused_items: list[Any] = []
+        """The items of the result with which the run paused."""
         self._requests: list[Request] = []
-        self._by_id: dict[str | None, SameId] = {}
-        """The requests of the newest message that has the id."""
-        self._offered: dict[int, tuple[Any, dict[str, Any]]] = {}
-        """The tools of each agent by name; it holds the agent, since an id may be reused once an object is gone."""
+        """The requests of all messages."""
         self._last_message: list[Request] = []
+        """The requests of the newest message."""
+        self._by_id: dict[str | None, RequestsWithId] = {}
+        """The requests of the newest message that has the id."""
+        self._tools_of: dict[int, tuple[Any, dict[str, Any]]] = {}
+        """Agents and their tools by name, by the identity of the agent; the agent is kept, so that no other gets it."""
         self._runs: dict[int, LocalRun] = {}
+        """All executions of tools, by their keys."""
         self._running: list[LocalRun] = []
+        """The executions that have not ended."""
         self._servers_by_tool: dict[str, str] = {}
         self._nested: list[RunWatcher] = []
+        """The watchers of runs that tools of this run began."""
         self._model_name: str | None = None
 
     # Beginning
@@ -106,7 +127,12 @@ class RunWatcher:
         self._requests += self.builder.continue_from(history, scope=self.place)
 
     def watch_inside(self, key: int, input: object) -> RunWatcher:
-        """Return the watcher of a run that a tool starts, or of the paused run that the tool goes on with."""
+        """Return the watcher of a run that a tool starts, or of the paused run that the tool resumes.
+
+        Args:
+            key: The execution of the tool.
+            input: The input of the run.
+        """
         if _states.is_state(input):
             # Some releases start the tool again when the run goes on: as another execution of the same call.
             call_id = self._runs[key].call_id
@@ -119,7 +145,7 @@ class RunWatcher:
         return self._nested[-1]
 
     def ended_with(self, items: Sequence[Any]) -> bool:
-        """Return whether the run paused with just these items; equal items of another run do not count."""
+        """Return whether the run paused with these very items; equal items of another run do not count."""
         return bool(items) and bool(self._paused_items) and items[0] is self._paused_items[0]
 
     def waits_for(self, calls: Sequence[str], question: str | None) -> bool:
@@ -129,21 +155,21 @@ class RunWatcher:
     def offered(self, agent: Any, tools: Iterable[Any]) -> None:
         """Note the tools that an agent offers its model."""
         tools = list(tools)
-        _, earlier = self._offered.get(id(agent), (None, {}))
+        _, earlier = self._tools_of.get(id(agent), (None, {}))
         # The SDK collects the tools before each request for the model: mostly they are those of the request before.
         if earlier and list(map(id, tools)) == list(map(id, earlier.values())):
             return
         servers = ((_tools.tool_name(tool), _tools.mcp_server(agent, tool)) for tool in tools)
         self._servers_by_tool.update((name, server) for name, server in servers if server is not None)
-        self._offered[id(agent)] = agent, {_tools.tool_name(tool): tool for tool in tools}
+        self._tools_of[id(agent)] = agent, {_tools.tool_name(tool): tool for tool in tools}
         tools = [tool for tool in tools if earlier.get(_tools.tool_name(tool)) is not tool]
         specs = [spec for spec in (_tools.spec_of(agent, tool) for tool in tools) if spec is not None]
         # Each agent has tools of its own, so the tools of the run do not show which call is of an unknown one.
         self.builder.offered(specs, scope=self.scope, all_known=self.has_no_hooks)
 
     def offered_tools(self) -> list[tuple[Any, list[Any]]]:
-        """Return the agents that offered tools, each with these."""
-        return [(agent, list(tools.values())) for agent, tools in self._offered.values()]
+        """Return the agents that offered tools, each with its tools."""
+        return [(agent, list(tools.values())) for agent, tools in self._tools_of.values()]
 
     def wrap(self, holder: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Wrap an attribute of a shared object until the run ends."""
@@ -168,7 +194,7 @@ class RunWatcher:
         if self._requests:
             for item, answer in _messages.new_results(input_items):
                 self._add_result(answer)
-                self._same(_tools.field_of(item, "call_id")).result = item
+                self._with_id(_tools.field_of(item, "call_id")).result = item
 
     def on_llm_end(self, context: Any, agent: Any, response: Any, **_more: Any) -> None:
         """Note the calls that the model requested, and its usage."""
@@ -194,10 +220,11 @@ class RunWatcher:
         # A run that goes on from a stored state has not seen the message, but the requests in the state.
         for candidates in (self._last_message, self._requests[::-1]):
             requests = [request for request in candidates if request.name in targets]
-            # Others of the message may lead to agents that are not enabled, or the handoff chooses the agent itself.
+            # Other requests of the message may lead to agents that are not enabled. If none leads to this agent, the
+            # function of the handoff has chosen it.
             requests = [request for request in requests if targets[request.name] == to] or requests
             if requests:
-                self._same(requests[0].id).handed_over = True
+                self._with_id(requests[0].id).handed_over = True
                 self.builder.handed_off(to=to or targets[requests[0].name], request=requests[0])
                 return
 
@@ -238,7 +265,7 @@ class RunWatcher:
     def tool_raised(self, context: Any, call_id: str, error: BaseException) -> None:
         """Note the exception of a tool, which the SDK is about to replace by a text."""
         run = next((run for run in self._running if run.context is context), None)
-        run = run or self._same(call_id).run
+        run = run or self._with_id(call_id).run
         if run is not None:
             run.exception = error
 
@@ -269,7 +296,7 @@ class RunWatcher:
         run = self._run_around(get_current_span())
         call_id = getattr(context, "tool_call_id", None)
         if run is None and isinstance(call_id, str) and call_id:
-            run = self._same(call_id).run
+            run = self._with_id(call_id).run
             if run is None and any(request.id == call_id for request in self._requests):
                 # It began before the run was interrupted.
                 run = self._start(None, context, call_id, None, name=getattr(context, "tool_name", ""))
@@ -318,7 +345,7 @@ class RunWatcher:
         self._complete(list(getattr(data, "new_items", ()) or ()), list(getattr(data, "raw_responses", ()) or ()))
         self._mark_unknown(error)
         if type(error).__name__ == "ToolInputGuardrailTripwireTriggered":
-            self._refused(error)
+            self._mark_refused(error)
         if self._running and _errors.may_come_from_tool(error):
             self._blame_tool(error)
         if self._asks_model and type(error).__name__ == "ModelBehaviorError":
@@ -330,11 +357,11 @@ class RunWatcher:
             self.builder.ended(None, status=_errors.status_of(error), error=_errors.error_text(error), at=now())
 
     def _mark_unknown(self, error: BaseException) -> None:
-        """Mark the calls of unknown tools in the message whose calls ended the run."""
+        """Record the calls of unknown tools in the newest message as failed, if such a call ended the run."""
         name = _errors.unknown_tool_name(error)
         named = next((request for request in self._last_message if request.name == name), None)
         for request in self._last_message:
-            if request is named or request in self._same(request.id).unknown:
+            if request is named or request in self._with_id(request.id).unknown:
                 text = str(error) if request is named else None
                 self._add_failure(request, text, unknown_tool=True)
 
@@ -381,10 +408,10 @@ class RunWatcher:
         """Note the requests of a new message, which may use the ids of earlier ones again."""
         self._last_message = requests
         self._requests += requests
-        self._by_id |= {request.id: SameId() for request in requests}
+        self._by_id |= {request.id: RequestsWithId() for request in requests}
         targets = _tools.handoff_targets(agent)
         for request in requests:
-            same = self._same(request.id)
+            same = self._with_id(request.id)
             same.requests.append(request)
             if request.type is ToolCallType.HOSTED and is_replaying():
                 self.builder.warn(f"{request.name} is run by the provider of the model, and not replayed")
@@ -397,9 +424,9 @@ class RunWatcher:
             if request.name in targets and not is_tool:
                 self.builder.handed_off(to=targets[request.name], request=request, took_place=False)
 
-    def _same(self, call_id: str | None) -> SameId:
+    def _with_id(self, call_id: str | None) -> RequestsWithId:
         """Return the requests of the newest message that has an id, and what became of them."""
-        return self._by_id.setdefault(call_id, SameId())
+        return self._by_id.setdefault(call_id, RequestsWithId())
 
     def _add_listed_tools(self, item: Any) -> None:
         specs = _tools.listed_tools(item)
@@ -407,10 +434,16 @@ class RunWatcher:
             self.builder.offered(specs, scope=self.scope, all_known=False)
 
     def _add_result(self, answer: Answer, *, ran: bool = False, reformatted: bool = False) -> None:
-        """Note the result that the model is shown of a call; an approval is none."""
+        """Note the result of a call that the model is shown; the approval of a call is not a result.
+
+        Args:
+            answer: The result.
+            ran: The provider ran the tool.
+            reformatted: The SDK may have changed the form of the result.
+        """
         if answer.approved:
             return
-        same = self._same(answer.call_id)
+        same = self._with_id(answer.call_id)
         if same.run is not None and answer.failed and not same.run.failed:
             same.run.failed = True
             self.builder.tool_failed(same.run.key, answer.error)
@@ -439,7 +472,7 @@ class RunWatcher:
 
     def _is_offered(self, name: str, agent: Any) -> bool:
         """Return whether an agent is known to have a tool of this name, which is not a handoff."""
-        return id(agent) in self._offered and name in self._offered[id(agent)][1]
+        return id(agent) in self._tools_of and name in self._tools_of[id(agent)][1]
 
     def _carries_answer(self, name: str, agent: Any) -> bool:
         """Return whether a call of this name is the agent's structured answer."""
@@ -448,7 +481,7 @@ class RunWatcher:
     def _is_unknown(self, request: Request, agent: Any) -> bool:
         """Return whether the agent that a request is of has no tool of its name."""
         # Tools of the provider and of its servers are offered under other names, or under none.
-        if id(agent) not in self._offered or request.type not in (ToolCallType.FUNCTION, ToolCallType.CUSTOM):
+        if id(agent) not in self._tools_of or request.type not in (ToolCallType.FUNCTION, ToolCallType.CUSTOM):
             return False
         return not self._is_offered(request.name, agent) and request.name not in _tools.handoff_targets(agent)
 
@@ -463,22 +496,25 @@ class RunWatcher:
             if getattr(raw, "type", None) in _WITHOUT_RESULT:
                 continue
             call_id = _tools.field_of(raw, "call_id")
-            if counts[call_id] == 1 and self._same(call_id).result == raw:
+            if counts[call_id] == 1 and self._with_id(call_id).result == raw:
                 continue
             self._add_listed_tools(raw)
             answer = read_responses_answer(raw)
             if answer is not None and counts[answer.call_id] == 1:
-                run = self._same(answer.call_id).run
+                run = self._with_id(answer.call_id).run
                 self._add_result(answer, reformatted=run is None or not _tools.has_output_item(run.tool))
 
     # Running tools
 
     def _start(self, tool: Any, context: Any, call_id: str | None, agent: Any, *, name: str | None = None) -> LocalRun:
+        """Note that a tool begins, by its call or, in releases whose hooks name no call, by its name."""
         name = _tools.tool_name(tool) if name is None else name
-        requests = self._same(call_id).requests if call_id else self._next_requests(name)
+        requests = self._with_id(call_id).requests if call_id else self._next_requests(name)
         if not call_id and requests:
             call_id = requests[0].id
-        run = LocalRun(next(self.recording.keys), call_id, tool, context, get_current_span())
+        run = LocalRun(
+            key=next(self.recording.keys), call_id=call_id, tool=tool, context=context, span=get_current_span()
+        )
         # The SDK's own tools are requested under other names than their objects have.
         name = requests[0].name if len(requests) == 1 else name
         self.builder.tool_started(
@@ -494,11 +530,11 @@ class RunWatcher:
         self._running.append(run)
         self._runs[run.key] = run
         if call_id is not None:
-            self._same(call_id).run = run
+            self._with_id(call_id).run = run
         return run
 
     def _next_requests(self, name: str) -> list[Request]:
-        """Return the first request of this name that did not run yet, for hooks that name no call."""
+        """Return the first request of this name for which nothing ran; at most one."""
         for request in self._requests:
             if request.name == name and request.id and self._waits(request):
                 return [request]
@@ -506,7 +542,7 @@ class RunWatcher:
 
     def _waits(self, request: Request) -> bool:
         """Return whether nothing ran for a request, whose tool runs in this process."""
-        return _messages.has_own_result(request) and self._same(request.id).run is None
+        return _messages.has_own_result(request) and self._with_id(request.id).run is None
 
     def _find_run(self, context: Any, tool: Any) -> LocalRun | None:
         """Return the tool run that a hook reports on, by the best evidence that the release offers."""
@@ -530,17 +566,19 @@ class RunWatcher:
         return _errors.default_error_text(result)
 
     def _close(self, run: LocalRun) -> None:
+        """Note that an execution ended, and release what it holds."""
         if run in self._running:
             self._running.remove(run)
         run.exception = run.server_error = run.context = None
 
     def _suspend(self, run: LocalRun) -> None:
+        """Note that an execution waits for a person."""
         self.builder.tool_failed(run.key, None, outcome=Outcome.SUSPENDED)
         if run in self._running:
             self._running.remove(run)
 
-    def _refused(self, error: BaseException) -> None:
-        """Mark the call that a guardrail kept from running; the exception does not name it."""
+    def _mark_refused(self, error: BaseException) -> None:
+        """Record as failed the call that a guardrail kept from running; the exception does not name it."""
         waiting = [request for request in self._last_message if self._waits(request)]
         if len(waiting) > 1:
             self.builder.warn(f"a guardrail refused one of {len(waiting)} calls; the first is marked")
@@ -548,8 +586,9 @@ class RunWatcher:
             self._add_failure(waiting[0], str(error))
 
     def _blame_tool(self, error: BaseException) -> None:
-        """Mark the tool that ended the run with its exception: by its span, by name, or as the only one."""
+        """Record as failed the tool whose exception ended the run: that with the surest evidence."""
         cause = _errors.tool_exception(error)
+        # The surest evidence first: the exception itself, an error in the span, the name, that no other tool runs.
         tests: list[Callable[[LocalRun], bool]] = [
             lambda run: run.exception in (error, cause),
             lambda run: _errors.span_error(run.span) is not None,
@@ -567,25 +606,12 @@ class RunWatcher:
             self._close(run)
 
 
-def _first(runs: Iterable[LocalRun], *tests: Callable[[LocalRun], bool]) -> LocalRun | None:
-    """Return the first run of the first test that any run passes."""
-    runs = list(runs)
-    return next((run for test in tests for run in runs if test(run)), None)
-
-
-def _missing_in(same: SameId, answer: Answer) -> list[Request]:
-    """Return the requests of an unknown tool that a result answers; a call that ran may have the same id."""
-    names = [one.name for one in same.unknown if same.run is None or _messages.is_of_unknown(answer, one)]
-    # Some releases show one result for equal calls of an unknown tool that share an id.
-    return [one for one in same.unknown if one.name in names[:1]]
-
-
 def paused_run(watchers: Iterable[RunWatcher], state: Any, conversation: str | None = None) -> RunWatcher | None:
     """Return the paused run that a state continues; `None` if none fits.
 
-    The state of a result has its items. One that was stored and loaded has other objects: then the question, the
-    waiting calls, the calls and results before, and the conversation decide, in this order. Of runs that are equal in
-    all of these the oldest goes on, with a warning.
+    A state that a result returned has the very items of that result. A state that was stored and loaded has other
+    objects: then the question and the waiting calls must be equal, and the calls and results before, and after those
+    the conversation, choose among several such runs. If several are left, the oldest goes on, with a warning.
     """
     watchers, items = list(watchers), _states.state_items(state)
     same = [watcher for watcher in watchers if watcher.ended_with(items)]
@@ -604,3 +630,20 @@ def paused_run(watchers: Iterable[RunWatcher], state: Any, conversation: str | N
         for watcher in fitting:  # each may have what belongs to another
             watcher.builder.warn(f"{text}; the oldest was continued")
     return fitting[0] if fitting else None
+
+
+def _first(runs: Iterable[LocalRun], *tests: Callable[[LocalRun], bool]) -> LocalRun | None:
+    """Return the first run that passes the first test; if no run passes it, the same by the next test."""
+    runs = list(runs)
+    return next((run for test in tests for run in runs if test(run)), None)
+
+
+def _missing_in(same: RequestsWithId, answer: Answer) -> list[Request]:
+    """Return the requests of an unknown tool that a result answers; a call that ran may have the same id.
+
+    Mostly it is one request. Some releases show one result for equal calls of an unknown tool that share an id.
+    """
+    for request in same.unknown:
+        if same.run is None or _messages.is_of_unknown(answer, request):
+            return [other for other in same.unknown if other.name == request.name]
+    return []
