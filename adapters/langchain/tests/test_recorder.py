@@ -58,7 +58,7 @@ def test_fault_before_a_run_exists(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("planted")
 
-    monkeypatch.setattr(CallbackTree, "root", fail)
+    monkeypatch.setattr(CallbackTree, "recording_of_root", fail)
     recorder = ToolCallRecorder()
 
     agent().invoke(HI, {"callbacks": [recorder]})

@@ -184,7 +184,7 @@ class ToolCallRecorder(RunRecorder[CallbackRecording], BaseCallbackHandler):
         root, parent = None, self._tree.find_parent(parent_run_id, _calling_run())
         if parent is None and self._tree.is_root(parent_run_id):
             group = _groups.get().get(self)
-            root = self._tree.root(
+            root = self._tree.recording_of_root(
                 run_id, inputs, kind, name, label=self._label(), group=group, tags=tags, metadata=metadata
             )
         node = self._tree.begin(run_id, parent, name, is_scope=is_scope, root=root, metadata=metadata)

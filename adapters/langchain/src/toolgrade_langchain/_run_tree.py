@@ -54,41 +54,41 @@ def now() -> datetime:
 
 @dataclass(slots=True, eq=False)
 class CallbackRecording:
-    """One run of an agent, over as many roots as it takes.
+    """One run of an agent; a run that waits for a person and is resumed has several roots.
 
     Attributes:
         builder: The builder of the run.
         thread: LangGraph's thread, in which the run may be resumed.
-        open: The callback runs that did not end.
-        ended: Callback runs that ended; late ones may begin inside them.
+        open: The ids of the callback runs that have not ended.
         log: The messages of the run.
         handovers: The requests to hand over to another agent that did not take place.
         continues: The root continues a run that was recorded elsewhere, or is resumed.
-        candidates: Of a root that may resume a run: the runs that it may resume, newest first; `None` once that is
-            decided, and for any other root.
+        candidates: The runs that the root may resume, newest first; `None` once that is decided, and for any root that
+            cannot resume a run.
         graph: The name of the root.
         steps: The names of the nodes of the graph that ran.
         loop: Returns LangGraph's loop of the graph at the top level, while there is one; `None` before its first node.
         step: The number of the newest step of the graph at the top level.
-        unfinished: The namespaces of the nodes that were interrupted or failed, which they have again when they go on.
+        unfinished: The namespaces of the nodes that were interrupted or failed; a node that goes on has the same one.
+        ended: The ids of callback runs that ended; others may still begin inside of them.
         declared: What is known of each offered tool, by name.
-        has_question: The text of the user was given, or the run ended, so no other one counts.
+        has_question: The text of the user is known, or the run ended, so later inputs do not count.
         inputs: The first input that has a message of the user.
-        prompts: The last messages of persons that its models were shown.
+        prompts: The last messages of persons that the models of the run were shown.
         last_text: The last text of a model at the top level.
         guards: Messages of models that middleware asked, by their ids, with the runs of the models.
         has_graph: A node of a LangGraph graph ran.
         interrupted: Control flow suspended the run.
-        is_minor: Its root is a prompt, a parser or a retriever, worth keeping only if a tool was called.
-        is_inner: Middleware of another run began it.
-        is_group: It is a `single_run` block, which ends with the block and not with a root.
-        answer: The last answer of a root of a group.
-        assumed_ids: Of a run that continues an unobserved one: ids of the calls that its nodes execute, which a model
-            must have requested; `None` for any other run.
+        is_minor: The root is a prompt, a parser or a retriever, worth keeping only if a tool was called.
+        is_inner: Middleware of another run began this one.
+        is_group: The run is a `single_run` block, which ends with the block and not with a root.
+        answer: The last answer of a root in a group.
+        assumed_ids: In a run that continues an unobserved one, the ids of the calls that its nodes execute and that a
+            model must have requested; `None` for any other run.
         timeout: The newest exception about time that a run raised, and whether a graph raised it itself.
-        request: Id of the message that the model returned, if the recording is that single model request.
-        tools: The tools that this model was offered.
-        model: The name of this model.
+        request: The id of the message that the model returned, if the recording is a single model request.
+        tools: The tools that the model of this single request was offered.
+        model: The name of that model.
         cached_run: The built run; `None` after an observation.
     """
 
@@ -125,9 +125,9 @@ class CallbackRecording:
     cached_run: Run | None = None
 
     def ask(self, inputs: object = None, prompt: object = None) -> None:
-        """Note an input, of which the first one with a question counts, or a message of a person that a model is shown.
+        """Note an input, or the last message of a person that a model is shown; both together decide the question.
 
-        Both together are the question.
+        Of several inputs, the first one with a message of the user counts.
         """
         if self.has_question or (prompt is not None and prompt in self.prompts):
             return
@@ -147,7 +147,7 @@ class CallbackRecording:
             self.builder.warn(f"the recorder failed at the beginning of the run: {error_text(error)}")
 
     def declare(self, specs: Iterable[object]) -> None:
-        """Note what is known of offered tools; one without a schema declares no arguments."""
+        """Note what is known of offered tools; a tool without a schema declares no arguments."""
         for spec in specs:
             if isinstance(spec, ToolSpec) and spec.name not in self.declared:
                 schema = spec.input_schema or {}
@@ -169,9 +169,14 @@ class CallbackRecording:
         return not self.builder.is_open and (self.run().status is not RunStatus.OK or bool(self.handovers.left))
 
     def was_changed_before(self, node: Node, ids: AbstractSet[str]) -> bool:
-        """Return whether the state in which the run waits was changed, also without its newest message, before a node.
+        """Return whether the program changed the state in which this run waits, before a node of the next root began.
 
-        A change is a step of its own; a run from an earlier state begins with a step that this run had.
+        Such a change (LangGraph's `update_state`) takes the number of a step. So if this run ended after step 3, step 4
+        resumes it, and step 5 resumes it after a change. A root that begins with step 2 goes on from an earlier state.
+
+        Args:
+            node: The node.
+            ids: The ids of the messages in the changed state, which may lack the newest one.
         """
         if self.step is None or node.step is None or not ids & self.log.state_ids:
             return False
@@ -187,32 +192,37 @@ class CallbackRecording:
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A callback run that did not end.
+    """A callback run.
 
     Attributes:
-        scope: The tool run that encloses it; `None` at the top level.
-        inside: The scope of what happens inside it.
-        namespace: LangGraph's name of the place in a graph and its state.
-        graph: The nested graph that it belongs to, by its namespace; several may run at the same time.
-        step: The number of the step of the graph that it belongs to.
-        is_step: It is a node of a graph.
-        runs_middleware: It is a node of an agent, whose tools are no graphs, so a graph in it is one of middleware.
-        has_steps: Nodes of a graph ran directly inside it.
-        calls: The calls that it is to execute and that have not started.
-        inputs: Its input, until the first node of the graph has begun.
-        state_messages: The newest model message in each list of messages of its input.
-        messages: The model messages inside it, up to its scope.
-        request: The call of a model that the tool run carries out.
-        executed: Of a node of a graph: the requests that tools inside it executed.
-        limit: Of a graph: the text with which a limit ended it.
-        answered_here: Of a graph: the calls that its nodes answered together with the request, by name: it may be an
-            answer in the form of a tool call.
-        is_structured: The model's calls carry structured output.
+        run_id: The id of the run.
+        parent: The run around it; `None` for a root.
+        recording: The recording that the run belongs to.
+        scope: The tool run around this run; `None` at the top level.
+        inside: The scope of what happens inside this run: of a tool run, the run itself.
+        name: The name of what runs.
+        namespace: LangGraph's name of the place in a graph, and of the state there.
+        graph: The nested graph that the run belongs to, by its namespace; several may run at the same time.
+        step: The number of the step of the graph that the run belongs to.
+        is_step: The run is a node of a graph.
+        runs_middleware: The run is a node of an agent: its model, its tools, or a hook of middleware. The agent has no
+            graph directly inside such a node, so a graph there is one that middleware began.
+        has_steps: Nodes of a graph ran directly inside this run: it is a graph.
+        inputs: The input of the run, until the first node of the graph has begun.
+        state_messages: The newest model message in each list of messages of the input.
+        messages: The model messages inside this run, up to its scope.
+        request: The call of a model that a tool run carries out.
+        executed: The calls that tools inside a node of a graph executed.
+        limit: The text with which a limit ended a graph.
+        answered_here: The calls of a graph whose nodes returned the request and the result together: such a call may
+            carry a structured answer.
+        calls: The calls that a node is to execute and that have not started.
+        is_structured: The calls of a model carry structured output.
         is_guard: Middleware asks the model, which is not that of the agent.
-        model: The name of the model.
-        tools: The tools that the model was offered.
+        model: The name of a model.
+        tools: The tools that a model was offered.
         missing_tool: The name of the missing tool, if the run is an agent executor's stand-in for one.
-        call_id: The id of the call that the tool run executes.
+        call_id: The id of the call that a tool run executes.
     """
 
     run_id: UUID
@@ -245,24 +255,27 @@ class Node:
 
     @property
     def place(self) -> Surroundings:
-        """Where it runs."""
+        """Where the run is, for the log of messages."""
         if self._place is None:
-            # Their numbers: the hash of an id is computed in Python each time.
+            # Runs are named by numbers, since the hash of a UUID is computed in Python each time.
             self._place = Surroundings(self.branch, frozenset([run.run_id.int for run in self.around()]))
         return self._place
 
     @property
     def is_leaf(self) -> bool:
-        """Whether it is a node of a graph without a graph inside."""
+        """Whether the run is a node of a graph without a graph inside."""
         return self.is_step and not self.has_steps
 
     @property
     def branch(self) -> Branch:
-        """Where it runs, for the builder."""
+        """Where the run is, for the builder."""
         return Branch(self.scope, self.graph)
 
     def requested_id(self, name: str, arguments: Mapping[str, Any]) -> str | None:
-        """Return the id of the call that a tool run executes: of those of the nearest node, each is used once."""
+        """Return the id of the call that a tool run executes: one of those that the nearest node is to execute.
+
+        Each call of a node is used once.
+        """
         step = next((run for run in self.around() if run.calls is not None), self)
         due = step.calls or []
         calls = [call for call in due if call.get("name") == name]
@@ -274,7 +287,7 @@ class Node:
         return chosen["id"] if isinstance(chosen.get("id"), str) else None
 
     def around(self) -> Iterator[Node]:
-        """Yield the runs around it, the nearest first, up to its scope."""
+        """Yield the runs around this run, the nearest first, up to the tool run of its scope, which is left out."""
         run = self.parent
         while run is not None and run.inside == self.scope:
             yield run
@@ -282,7 +295,7 @@ class Node:
 
 
 class CallbackTree:
-    """The open callback runs and the recordings. Used under the recorder's lock, which also handles errors here."""
+    """The open callback runs and the recordings, under the lock of the recorder, which also handles errors here."""
 
     def __init__(
         self, recordings: dict[int, CallbackRecording], remove: Callable[[CallbackRecording], bool], limit: int
@@ -298,13 +311,21 @@ class CallbackTree:
         self._remove = remove
         self._limit = limit
         self._nodes: dict[UUID, Node] = {}
+        """The open runs."""
         self._ended: OrderedDict[UUID, Node] = OrderedDict()
-        self._threads: dict[str, list[CallbackRecording]] = {}
-        self._models: dict[str, CallbackRecording] = {}
-        self._removed: OrderedDict[UUID, None] = OrderedDict()
+        """Runs that ended, of recordings that are stored."""
         self._removed_open: OrderedDict[UUID, None] = OrderedDict()
+        """The ids of runs that did not end before their recording was removed."""
+        self._removed: OrderedDict[UUID, None] = OrderedDict()
+        """The ids of runs that ended, and whose recording was removed."""
+        self._threads: dict[str, list[CallbackRecording]] = {}
+        """The recordings of each thread, the newest last."""
+        self._models: dict[str, CallbackRecording] = {}
+        """The recordings that are a single model request, by the id of the message."""
         self._finished: list[CallbackRecording] = []
+        """The recordings that ended since they were last taken."""
         self.inner: list[CallbackRecording] = []
+        """The runs of middleware."""
 
     # Callback runs
 
@@ -316,9 +337,9 @@ class CallbackTree:
         """Return the run around a run that begins, open or ended.
 
         Args:
-            parent_run_id: Its parent.
-            caller: The run whose code calls it; it is inside the parent if a tool passes on the configuration of its
-                node in place of its own.
+            parent_run_id: The parent that the callback names.
+            caller: The run whose code begins the run. The caller is inside the parent if a tool passes on the
+                configuration of its node in place of its own.
         """
         parent = self.find_any(parent_run_id)
         if parent is None or caller is parent_run_id:  # mostly the parent is the caller
@@ -332,7 +353,10 @@ class CallbackTree:
         return inner if outer is parent else parent
 
     def _tool_inside(self, parent: Node) -> Node:
-        """Return the tool run around a run that begins without a context: a thread of a tool has the node's."""
+        """Return the tool run around a run that begins without a context.
+
+        A thread that a tool starts has the configuration of the node around the tool: its runs name the node as parent.
+        """
         nodes = [self._nodes[run_id] for run_id in parent.recording.open if run_id in self._nodes]
         tools = [node for node in nodes if node.parent is parent and node.inside != node.scope]
         if len(tools) > 1:
@@ -343,11 +367,11 @@ class CallbackTree:
         return tools[0] if len(tools) == 1 else parent
 
     def find_any(self, run_id: UUID | None) -> Node | None:
-        """Return a run, also one that ended: a thread or a task of it may still begin others."""
+        """Return a run, open or ended: a thread or a task of an ended run may still begin others."""
         return None if run_id is None else self._nodes.get(run_id) or self._ended.get(run_id)
 
     def is_root(self, parent_run_id: UUID | None) -> bool:
-        """Return whether a run is a root whose parent is not in the tree."""
+        """Return whether a run whose parent is not in the tree is a root: the parent was never seen."""
         return parent_run_id not in self._removed and parent_run_id not in self._removed_open
 
     def is_removed(self, run_id: UUID | None) -> bool:
@@ -380,7 +404,8 @@ class CallbackTree:
             return None
         recording.cached_run = None
         scope = None if parent is None else parent.inside
-        node = Node(run_id, parent, recording, scope, str(run_id) if is_scope else scope, name)
+        inside = str(run_id) if is_scope else scope
+        node = Node(run_id=run_id, parent=parent, recording=recording, scope=scope, inside=inside, name=name)
         metadata = metadata or {}
         namespace, step = metadata.get("langgraph_checkpoint_ns"), metadata.get("langgraph_step")
         node.step = step if isinstance(step, int) else None
@@ -434,7 +459,7 @@ class CallbackTree:
 
     # Recordings
 
-    def root(
+    def recording_of_root(
         self,
         run_id: UUID,
         inputs: object,
@@ -467,7 +492,7 @@ class CallbackTree:
         return recording
 
     def split(self, step: Node) -> None:
-        """Make a graph whose first node begins a run of its own, if middleware of an agent began it."""
+        """Make a graph a run of its own when its first node begins, if middleware of an agent began the graph."""
         graph = step.parent
         if graph is None or graph.has_steps:
             return
@@ -485,7 +510,7 @@ class CallbackTree:
         if waiting:
             self._resume(recording, waiting[-1])
             return
-        if outer.recording.assumed_ids is not None:  # it may have begun where the run around it did
+        if outer.recording.assumed_ids is not None:  # the graph may have begun elsewhere, too
             recording.continues, recording.assumed_ids = True, set()
         self.inner.append(recording)
         del self.inner[: -self._limit]
@@ -522,7 +547,13 @@ class CallbackTree:
     def _matching(
         self, node: Node, ended: Sequence[CallbackRecording], ids: AbstractSet[str]
     ) -> Sequence[CallbackRecording]:
-        """Return the runs that a node may go on with, the newest first; `ids` are of the messages in its state."""
+        """Return the runs that a node may resume, the newest first.
+
+        Args:
+            node: The first node of the root.
+            ended: The runs that may be resumed.
+            ids: The ids of the messages in the state of the node.
+        """
         same_node = [other for other in ended if node.namespace in other.unfinished]
         if same_node:
             return same_node
@@ -615,7 +646,7 @@ class CallbackTree:
         if not may_resume:
             recording.has_question, recording.inputs = True, None
         if is_ok and self._began_no_node(recording):
-            return  # so nothing was resumed
+            return  # nothing was resumed, so there is no run to add
         self.resumes_nothing(recording)
         if recording.is_minor and not recording.run().calls:
             self.drop(recording)

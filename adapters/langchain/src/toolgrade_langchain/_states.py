@@ -1,9 +1,9 @@
 """Messages, questions and answers in the inputs of runs, the states of graphs and the outputs of nodes.
 
 Callbacks do not carry the state with which a graph goes on: a tool node that is fed by `Send` is shown one call and no
-messages. It is taken from the memory of LangGraph's loop, not from the checkpointer, which an event loop would have to
-wait for. The loop has the very checkpoint that goes on, which need not be the newest one of the thread, and what the
-tasks returned that need not run again.
+messages. That state is taken from the memory of LangGraph's loop, not from the checkpointer, for which an event loop
+would have to wait. The loop has the very checkpoint with which the graph goes on, which need not be the newest one of
+the thread, and the results of the tasks that need not run again.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def is_resumption(inputs: object) -> bool:
 def as_messages(value: object) -> list[BaseMessage]:
     """Return the messages of a list in any form that LangChain accepts; other items are left out."""
     messages: list[BaseMessage] = []
-    if not isinstance(value, (list, tuple)):  # most are lists, and the other checks take long
+    if not isinstance(value, (list, tuple)):  # most values are lists, and the other checks take long
         if isinstance(value, PromptValue):
             return list(value.to_messages())
         if isinstance(value, BaseMessage):
@@ -70,7 +70,7 @@ def as_messages(value: object) -> list[BaseMessage]:
 
 
 def _converted(item: Mapping[str, Any]) -> list[BaseMessage]:
-    """Return the message in the form of a provider; none if it is not one."""
+    """Return the message that a mapping in the form of a provider stands for, as a list; empty if it is no message."""
     if not _is_message(item):
         return []
     try:
@@ -112,8 +112,8 @@ def input_messages(inputs: object) -> list[BaseMessage]:
 
 
 def _fields_of(state: object) -> Mapping[str, Any] | None:
-    """Return the fields of a state, which may be a mapping, a model or a dataclass; `None` if it is no state."""
-    if type(state) is dict:  # most are, and the check for any other mapping takes long
+    """Return the fields of a state, which may be a mapping, a model or a dataclass; `None` if it is not a state."""
+    if type(state) is dict:  # most states are, and the check for any other mapping takes long
         return state
     if isinstance(state, (str, list, tuple)) or state is None:
         return None
@@ -138,7 +138,7 @@ def last_turn(messages: list[BaseMessage]) -> list[BaseMessage]:
 
 
 def newest_round(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return the last message of the model and what follows it: results that it has not been shown before."""
+    """Return the last message of the model and what follows it: results that the model has not been shown before."""
     for index in range(len(messages) - 1, -1, -1):
         if isinstance(messages[index], AIMessage):
             return list(messages[index:])
@@ -168,7 +168,7 @@ def call_ids(message: AIMessage) -> set[str | None]:
 def structured_calls(messages: Sequence[BaseMessage], answer: object = None) -> dict[int, set[str]]:
     """Return the ids of the calls that carry structured answers, also refused ones, by the identity of their messages.
 
-    They are named like the type of the answer, or their results have a text of the agent itself.
+    Such a call has the name of the type of the answer, or its result has a text of the agent itself.
     """
     ids: dict[int, set[str]] = {}
     newest = set[str]()
@@ -178,7 +178,7 @@ def structured_calls(messages: Sequence[BaseMessage], answer: object = None) -> 
             ids[id(message)] = newest
         elif isinstance(message, ToolMessage) and _STRUCTURED.match(text_of(message.content)):
             newest.add(message.tool_call_id)
-        elif isinstance(message, ToolMessage) and message.status == "error":  # of a tool; the agent's own is none
+        elif isinstance(message, ToolMessage) and message.status == "error":  # a tool of that name ran, and failed
             newest.discard(message.tool_call_id)
     return ids
 
@@ -202,7 +202,7 @@ def updates_in(output: object) -> Iterator[Mapping[str, Any]]:
 def without_input(update: Mapping[str, Any], inputs: object) -> Mapping[str, Any]:
     """Return the update of a node without the messages in the form of a provider that were in its input.
 
-    It is the same object if it has no messages in such a form.
+    An update without messages in such a form is returned as the same object.
     """
     earlier = _fields_of(inputs) or {}
     lists = {name: value if isinstance(value, list) else [value] for name, value in update.items()}
@@ -215,17 +215,21 @@ def without_input(update: Mapping[str, Any], inputs: object) -> Mapping[str, Any
 
 
 def _new_items(returned: list[Any], earlier: object) -> list[Any]:
+    """Return the items that come after those of an earlier list, which may be missing."""
     if not isinstance(earlier, list):
         return returned
     if returned[: len(earlier)] == earlier:
         return returned[len(earlier) :]
-    # A node may leave out the oldest ones.
+    # A node may leave out the oldest items.
     ends = [index for index, item in enumerate(returned) if item is earlier[-1]]
     return returned[ends[-1] + 1 :] if ends else returned
 
 
 def open_requests(messages: Sequence[BaseMessage]) -> tuple[AIMessage, set[str | None]] | None:
-    """Return the message with requests at the end of a list, and the ids that nothing there answers."""
+    """Return the last message of the model in a list, and the ids of its calls without a result; `None` without one.
+
+    It is also `None` if anything but results follows the message.
+    """
     request, answers = newest_of(messages), newest_round(messages)[1:]
     answered = {answer.tool_call_id for answer in answers if isinstance(answer, ToolMessage)}
     return None if request is None or len(answered) < len(answers) else (request, call_ids(request) - answered)
@@ -264,11 +268,13 @@ def question_of(inputs: object, prompts: Sequence[object] = ()) -> object:
         fields = _fields_of(inputs) or {"messages": inputs}
     texts = {name: item for name, item in fields.items() if isinstance(item, str) and item}
     question = _last_question(fields.get("messages"))
-    # A list that ends with an answer is a history.
+    # A list that ends with an answer is a history, so its questions do not count.
     lists = [items[-1].content for items in message_lists(fields) if items and is_question(items[-1])]
     parts = [*texts.values(), *lists] if question is None else [question, *texts.values()]
-    found = (_named(texts, _INPUT_KEYS), _prompted_part(parts, [*texts.values()], prompts), question, *prompts, *lists)
-    return next((part for part in found if part is not None), None)
+    # A usual name counts most, then what a model was shown; a list with a name of its own counts least.
+    prompted = _prompted_part(parts, [*texts.values()], prompts)
+    candidates = (_named(texts, _INPUT_KEYS), prompted, question, *prompts, *lists)
+    return next((part for part in candidates if part is not None), None)
 
 
 def _named(texts: Mapping[str, str], names: Sequence[str]) -> str | None:
@@ -277,14 +283,17 @@ def _named(texts: Mapping[str, str], names: Sequence[str]) -> str | None:
 
 
 def _prompted_part(parts: Sequence[object], texts: Sequence[str], prompts: Sequence[object]) -> object:
-    """Return the only part of an input, or that which a model is shown: alone or, of one text, inside of another."""
+    """Return the part of an input that a model was shown, as a whole prompt or inside one; the only part in any case.
+
+    A prompt with the texts of several parts inside does not tell which of them is the question.
+    """
     if len(parts) == 1:
         return parts[0]
     for prompt in map(text_of, prompts):
         shown = [part for part in parts if text_of(part) == prompt]
         inside = [text for text in texts if text in prompt]
         if shown or len(inside) == 1:
-            return [*shown, *inside][0]
+            return shown[0] if shown else inside[0]
     return None
 
 
@@ -298,7 +307,7 @@ def _last_question(value: object) -> object:
 
 
 def _said_by_person(item: object) -> object:
-    """Return the content of a message of a person; `None` of any other one."""
+    """Return the content of a message of a person; `None` for anything else."""
     if isinstance(item, Mapping):
         return item.get("content") if item.get("role", item.get("type")) in _HUMAN else None
     if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):  # noqa: PLR2004 - a role and a content
@@ -320,9 +329,9 @@ def answer_of(
 
     Args:
         output: The output.
-        is_graph: It is the state of a graph, whose other fields are not part of the answer.
-        inputs: The input, whose texts are not the answer if the output repeats them.
-        last_text: The last text of a model: it is the answer if the output has it.
+        is_graph: The output is the state of a graph, whose other fields are not part of the answer.
+        inputs: The input; a text of it that the output repeats is not the answer.
+        last_text: The last text of a model; if the output has this text, it is the answer.
         ids_before: The ids of the messages that were there before the run.
     """
     if isinstance(output, str):
@@ -353,31 +362,33 @@ def _answer_among(texts: Mapping[str, str], said: Sequence[str | None], last_tex
     usual = _named(texts, _OUTPUT_KEYS)
     if usual is not None:
         return usual
-    answers = [*texts.values(), *said]
-    if last_text and last_text in answers:
+    if last_text and last_text in (*texts.values(), *said):
         return last_text
-    return answers[0] if len(texts) == 1 else said[-1] if said else None
+    if len(texts) == 1:
+        return next(iter(texts.values()))
+    return said[-1] if said else None
 
 
 def _new_texts(fields: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, str]:
+    """Return the texts of a state that were not in the input under the same names."""
     return {name: text for name, text in fields.items() if isinstance(text, str) and text != earlier.get(name)}
 
 
 def _new_messages(
     lists: Sequence[Sequence[BaseMessage]], before: Sequence[Sequence[BaseMessage]], ids_before: Container[str | None]
 ) -> list[BaseMessage]:
-    """Return the last message of each list that ends otherwise than it began, if no person said it."""
+    """Return the last message of each list that is not one of the input, unless a person said the message."""
     newest = [items[-1] for items in lists if items and not any(_are_same(items, older) for older in before)]
     return [message for message in newest if not isinstance(message, HumanMessage) and message.id not in ids_before]
 
 
 def _are_same(messages: Sequence[BaseMessage], earlier: Sequence[BaseMessage]) -> bool:
-    """Return whether a list of messages is an earlier one to which nothing was added; ids may have been."""
+    """Return whether a list of messages is an earlier one to which nothing was added, except ids."""
     return len(messages) == len(earlier) and text_of(messages[-1].content) == text_of(earlier[-1].content)
 
 
 def message_answer(message: BaseMessage) -> str | None:
-    """Return the text with which a message ends a run; `None` of a person's message and of bare requests for calls."""
+    """Return the text with which a message ends a run; `None` for a person's message and for bare requests of calls."""
     if isinstance(message, HumanMessage):
         return None
     text = text_of(message.content)
@@ -392,7 +403,7 @@ def requests_calls(message: AIMessage) -> bool:
 
 
 def _json_text(value: object) -> str | None:
-    """Return the JSON text of a structured answer; `None` if it has none."""
+    """Return the JSON text of a structured answer; `None` if it is not JSON."""
     if isinstance(value, BaseModel):
         return value.model_dump_json()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -414,7 +425,7 @@ def loaded_messages() -> list[list[BaseMessage]]:
         for task in list(loop.tasks.values()):
             for name, value in list(task.writes):
                 if isinstance(values.get(name), list):
-                    # What an agent was asked that one of the tasks ran is not a question of the user.
+                    # A task may have run an agent: what that agent was asked is not a question of the user.
                     values[name] = values[name] + [item for item in as_messages(value) if not is_question(item)]
         writes = loop.checkpoint_pending_writes
         returned = [message for _, name, value in writes if name == _RETURN for message in as_messages(value)]
@@ -424,7 +435,7 @@ def loaded_messages() -> list[list[BaseMessage]]:
 
 
 def reference_to_loop() -> Callable[[], Any]:
-    """Return a weak reference to the loop of the graph whose node begins; its end may not show it."""
+    """Return a weak reference to the loop of the graph whose node begins, for the end of the graph."""
     try:
         return weakref.ref(_loop())
     except Exception:  # noqa: BLE001 - as above
@@ -435,7 +446,7 @@ def is_at_breakpoint(loop_of_nodes: Callable[[], Any] | None) -> bool:
     """Return whether the graph that ends stops before or after a node, as its options say, and has more to do."""
     try:
         loops = (frame.f_locals["loop"] for frame in _frames() if "loop" in frame.f_locals)
-        # Asynchronous code ends in a task of its own, whose frames do not show it.
+        # Asynchronous code ends in a task of its own, whose frames do not show the loop.
         loop: Any = next(loops, None) or (loop_of_nodes() if loop_of_nodes else None)
         if getattr(loop, "status", None) == "interrupt_after":
             return not {_TASKS, *loop.trigger_to_nodes}.isdisjoint(loop.updated_channels or ())

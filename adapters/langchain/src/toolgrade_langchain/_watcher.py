@@ -2,7 +2,19 @@
 
 Four sources are combined, since each one misses calls: what the model requested, what ran, what the model was shown
 next, and what the nodes of a graph returned. The last one is the only source where model callbacks are missing, as for
-async agents on Python 3.10.
+async agents on Python 3.10. The callbacks of an agent that calls the tool `add` are, with what they add:
+
+    chain_started   LangGraph      the root: a recording begins with the question
+    chain_started   model          a node, or step, of the graph: the messages of its state are known from here on
+    model_started   ChatOpenAI     the offered tools and the instructions
+    model_ended     ChatOpenAI     a message of the model in the log, and its requests
+    chain_ended     model          the message again, now as the output of a node: the log tells that it is a copy
+    chain_started   tools          a step
+    tool_started    add            an execution: of which request is decided by id, name, arguments and nearness
+    tool_ended      add            what it returned
+    chain_ended     tools          the result as a message
+    model_started   ChatOpenAI     (in the next step) the result that the model is shown
+    chain_ended     LangGraph      the answer: the recording ends, or waits for a person
 """
 
 from __future__ import annotations
@@ -48,13 +60,19 @@ _MODEL_ONLY: Final = (
 
 
 class CallbackWatcher:
-    """Observes the callback runs of a tree. Used under the recorder's lock, which also handles errors here."""
+    """Observes the callback runs of a tree, under the lock of the recorder, which also handles errors here.
+
+    The methods without an underscore are LangChain's callbacks: a section for each kind of run, in which the helpers
+    follow the callback that uses them first.
+    """
 
     def __init__(self, tree: CallbackTree) -> None:
         """Begin without observations."""
         self.tree = tree
         self._tool_lists: list[tuple[object, list[object]]] = []
+        """Recent lists of offered tools as a model received them, and their specs, newest first."""
         self._failed_request: tuple[BaseException, CallbackRecording] | None = None
+        """The exception of a model that is a root, and its recording."""
 
     # Chains, graphs and their nodes
 
@@ -86,7 +104,7 @@ class CallbackWatcher:
         self._assume_requests(node)
 
     def _begin_with(self, node: Node, messages: list[BaseMessage]) -> None:
-        """Note the messages that a run begins with; it may end with requests that the run is to carry out."""
+        """Note the messages that a run begins with; the last one may have requests that the run is to carry out."""
         last, ids = _states.open_requests(messages) or (None, set())
         if last is not None and ids and node.name != _UPDATE and not node.recording.log.has(last):
             requests = [request for request in _messages.requests_of(last) if request.id in ids]
@@ -113,7 +131,7 @@ class CallbackWatcher:
         for entry in self._state_entries(agents[0], node.place) if agents else ():
             self._handed_over_elsewhere(node, entry, agents[0].name)
         if node.recording.thread is not None:
-            self._add_history(node, inputs)  # it also has what the checkpointer stored
+            self._add_history(node, inputs)  # the input of the node also has what the checkpointer stored
         if graph.parent is not None:
             graph.inputs = None
 
@@ -121,12 +139,12 @@ class CallbackWatcher:
     def _add_history(node: Node, state: object) -> None:
         """Note the messages of a state as older than the run."""
         messages = _states.input_messages(state)
-        if node.recording.continues:  # results may be new: they may be what the run waited for
+        if node.recording.continues:  # results may be new: the run may have waited for them
             messages = [message for message in messages if isinstance(message, AIMessage)]
         node.recording.log.add_history(messages)
 
     def _add_loaded(self, node: Node, lists: Sequence[list[BaseMessage]]) -> None:
-        """Note what a loaded state shows of the turn: what was recorded elsewhere, and which calls were removed."""
+        """Note what a loaded state shows of the turn: messages recorded elsewhere, and which calls were removed."""
         recording, log = node.recording, node.recording.log
         newest, ids = log.newest_in_state, dict[LoggedMessage, set[str | None]]()
         if newest is not None and newest.branch == node.branch:
@@ -147,13 +165,13 @@ class CallbackWatcher:
         entry, agent, repetitions = None, None, Repetitions()
         for message in turn:
             if isinstance(message, (ToolMessage, HumanMessage)):
-                self._add_new_result(node, message, entry, is_loaded=True)
+                self._add_result_if_new(node, message, entry, is_loaded=True)
             elif isinstance(message, AIMessage) and not message.response_metadata.get(_messages.HANDOFF_BACK):
                 if entry is not None and message.name != agent:
                     self._handed_over_elsewhere(node, entry, message.name)
                 entry, agent = None, message.name
                 calls = calls_of(message)
-                if not message.id and not calls:  # it may be of any turn
+                if not message.id and not calls:  # such a message may be of any turn
                     node.recording.log.add_history([message])
                 elif not node.recording.log.is_history(message):
                     entry = self._loaded_entry(node, message, repetitions.before(message))
@@ -164,7 +182,10 @@ class CallbackWatcher:
 
     @staticmethod
     def _handed_over_elsewhere(node: Node, entry: LoggedMessage, agent: str | None) -> None:
-        """Note which calls of a loaded message handed over to an agent that follows; only their names tell."""
+        """Note which calls of a loaded message handed over to the agent of the next one.
+
+        Only the names of the tools tell: `transfer_to_bob` handed over to the agent `Bob`.
+        """
         if node.recording.assumed_ids is None or not agent:
             return
         for call in entry.calls:
@@ -179,15 +200,15 @@ class CallbackWatcher:
             requests = [request for request in requests if request.id not in {one.id for one in entry.requests}]
             if not requests:
                 return entry
-        return self._add_returned(node, message, requests)
+        return self._add_unreported_message(node, message, requests)
 
-    def _add_returned(self, node: Node, message: AIMessage, requests: list[Request]) -> LoggedMessage:
+    def _add_unreported_message(self, node: Node, message: AIMessage, requests: list[Request]) -> LoggedMessage:
         """Add a new model message that no callback reported, and the results in it."""
         _messages.add_answers(node.recording.builder, message, node.branch)
         return self._add_entry(node, message, requests, _agent_of(node, {}) or message.name)
 
     def _assume_requests(self, node: Node) -> None:
-        """In a run whose beginning was not recorded, take the calls that a node executes for requests of a model."""
+        """In a run whose beginning was not recorded, count the calls that a node executes as requests of a model."""
         log, assumed = node.recording.log, node.recording.assumed_ids
         if assumed is None or node.scope is not None:
             return
@@ -207,14 +228,14 @@ class CallbackWatcher:
         """Return the calls that a node executes and that no noted message requested."""
         log = node.recording.log
         noted = log.ids_in(node.branch)
-        for message in node.state_messages:  # a graph around may have noted it, in its own branch or as older
+        for message in node.state_messages:  # a graph around may have noted the message, in its branch or as older
             is_older = node.graph is not None and log.has(message)
             if is_older or log.entry_of(message, node.place) is not None:
                 noted |= _states.call_ids(message)
         return [call for call in node.calls or () if call.get("id") and call["id"] not in noted]
 
     def chain_ended(self, outputs: object, run_id: UUID, streamed: object = None) -> None:
-        """Note what a runnable returned; one whose input is a stream has that only now."""
+        """Note what a runnable returned; `streamed` is its input, if that is a stream and so complete only now."""
         node = self.tree.find(run_id)
         inputs = None if node is None else streamed or node.inputs
         self.tree.end(run_id)
@@ -267,10 +288,10 @@ class CallbackWatcher:
             update = _states.without_input(returned, inputs) if node.is_step else returned
             lists = _states.message_lists(update)
             for messages in lists:
-                self._add_messages(node, messages, is_new=update is not returned and node.is_leaf)
+                self._add_output_messages(node, messages, is_new=update is not returned and node.is_leaf)
             messages = lists[0] if lists else []
             last = messages[-1] if messages else last
-            self._find_structured_answer(node, update, messages)
+            self._leave_out_structured_answer(node, update, messages)
             is_limit = node.is_step and str(node.name).startswith(_LIMITS) and update.get("jump_to") == "end"
             if is_limit and node.parent is not None and isinstance(last, AIMessage):
                 node.parent.limit = _messages.text_of(last.content)
@@ -289,7 +310,7 @@ class CallbackWatcher:
         node.recording.interrupted |= _errors.is_interrupt(error) and node.scope is None
         if self._handover_left(node, error):
             return
-        self._leave_out_answer(node, error)
+        self._leave_out_refused_answer(node, error)
         status = self._status_of(node, error)
         text = None if status is RunStatus.INTERRUPTED else _errors.error_text(error)
         self.tree.finish(node, status=status, error=text)
@@ -304,8 +325,8 @@ class CallbackWatcher:
                 return RunStatus.INTERRUPTED
         return _errors.status_of(error)
 
-    def _leave_out_answer(self, node: Node, error: BaseException) -> None:
-        """Leave out the calls of a message whose structured answer was refused."""
+    def _leave_out_refused_answer(self, node: Node, error: BaseException) -> None:
+        """Leave out the calls of a message that carried a structured answer, if that answer was refused."""
         message = getattr(error, "ai_message", None)
         if isinstance(message, AIMessage) and _errors.is_a(error, "StructuredOutputError"):
             names = getattr(error, "tool_names", None) or [getattr(error, "tool_name", None)]
@@ -338,30 +359,32 @@ class CallbackWatcher:
             earlier = node.recording.timeout = (error, node.has_steps)
         return earlier[1]
 
-    def _find_structured_answer(self, node: Node, update: Mapping[str, Any], messages: Sequence[BaseMessage]) -> None:
-        """Leave out calls that carry a structured answer: the node that has the request answers them itself."""
+    def _leave_out_structured_answer(
+        self, node: Node, update: Mapping[str, Any], messages: Sequence[BaseMessage]
+    ) -> None:
+        """Leave out calls that carry a structured answer: the node that returns the request also returns the result."""
         answer, graph = update.get("structured_response"), node.parent
         if node.has_steps:
             return
         if node.is_step and graph is not None:
-            answered = list(self._answered(node, messages))
+            answered = list(self._answered_without_running(node, messages))
             graph.answered_here += answered
             if answer is not None:
                 self._mark_structured(node, _named(graph.answered_here, {call.request.name for call in answered}))
             elif "structured_response" in update:
                 self._mark_structured(node, answered)
-        elif not node.is_step:  # the graph is elsewhere, so its nodes are not observed
+        elif not node.is_step:  # the graph runs elsewhere, such as on a server, so its nodes are not observed
             self._mark_structured_calls(node, messages, answer)
 
     def _mark_structured_calls(self, node: Node, messages: Sequence[BaseMessage], answer: object = None) -> None:
-        """Leave out the calls of a state that carry structured answers."""
+        """Leave out the calls in a list of messages that carry structured answers."""
         calls = _states.structured_calls(messages, answer)
         for message in messages:
             entry = node.recording.log.entry_of(message, node.place) if calls.get(id(message)) else None
             if entry is not None:
                 self._mark_structured(node, (call for call in entry.calls if call.request.id in calls[id(message)]))
 
-    def _answered(self, node: Node, messages: Sequence[BaseMessage]) -> Iterator[MessageCall]:
+    def _answered_without_running(self, node: Node, messages: Sequence[BaseMessage]) -> Iterator[MessageCall]:
         """Yield the calls that a list of messages both requests and answers, if they did not run.
 
         Calls of a graph inside the graph of the node do not count: they may be of tools that do not exist.
@@ -390,20 +413,26 @@ class CallbackWatcher:
         node.recording.builder.model_asked(requests, scope=entry.branch, agent=agent or None)
         return entry
 
-    def _add_messages(self, node: Node, messages: list[BaseMessage], *, is_new: bool) -> None:
-        """Note the messages in an output that no callback reported; if they are new, none is of the history."""
+    def _add_output_messages(self, node: Node, messages: list[BaseMessage], *, is_new: bool) -> None:
+        """Note the messages in the output of a node or a root that no callback reported.
+
+        Args:
+            node: The node or the root.
+            messages: The messages.
+            is_new: None of the messages was there before the run.
+        """
         log, place = node.recording.log, node.place
-        if log.has_objects(messages):  # most are: models and nodes inside returned them
+        if log.has_objects(messages):  # most are known: models and nodes inside returned them
             self._place_messages(node, messages)
         else:
             if node.is_step:
                 place = place._replace(around=place.around | {node.run_id.int})
-            self._add_turn(node, messages, place, are_new=is_new)
+            self._add_output_turn(node, messages, place, are_new=is_new)
         if node.scope is None:
             log.add_state(messages, place)
 
-    def _add_turn(self, node: Node, messages: list[BaseMessage], place: Surroundings, *, are_new: bool) -> None:
-        """Note the messages of the last turn in an output, of which at least one may be new."""
+    def _add_output_turn(self, node: Node, messages: list[BaseMessage], place: Surroundings, *, are_new: bool) -> None:
+        """Note the messages of the last turn in an output, of which at least one may not be known."""
         log = node.recording.log
         removed = [message for message in messages if message.type == "remove"]
         are_new = are_new and not removed
@@ -412,10 +441,10 @@ class CallbackWatcher:
         repetitions = Repetitions()
         for message in _states.last_turn(messages):
             if not isinstance(message, AIMessage):
-                self._add_new_result(node, message, newest, is_new=are_new)
+                self._add_result_if_new(node, message, newest, is_new=are_new)
             else:
                 newest = None
-                # A node that returns a message in the form of a provider last of all has just received it.
+                # A node whose last message has no id, as in the form of a provider, has just received that message.
                 is_new = all((node.is_leaf, message is messages[-1], not message.id, message.tool_calls, not removed))
                 if not (is_new or are_new) and log.is_history(message):
                     continue
@@ -425,10 +454,10 @@ class CallbackWatcher:
                     is_newest = (message is last or are_new) and not node.has_steps
                     earlier = repetitions.before(message)
                     original = log.original_of(message, place, earlier, removed, node.messages, is_newest=is_newest)
-                    newest = self._entry(node, message, original, is_newest=is_newest)
+                    newest = self._entry_of_output(node, message, original, is_newest=is_newest)
                 repetitions.add(message)
 
-    def _add_new_result(
+    def _add_result_if_new(
         self,
         node: Node,
         message: BaseMessage,
@@ -449,7 +478,8 @@ class CallbackWatcher:
     def _place_messages(self, node: Node, messages: Sequence[BaseMessage]) -> None:
         """Put the messages that a node returns into this node.
 
-        Without a context, a model in it has the tool around the graph as its parent, so its branch is known only now.
+        On Python 3.10, async code loses its context, so a model in a nested graph has the tool around that graph as its
+        parent. Only the output of the node shows in which branch the model ran.
         """
         if HAS_CONTEXT or not node.is_step or node.has_steps:
             return
@@ -465,32 +495,39 @@ class CallbackWatcher:
             if entry.calls:
                 node.recording.builder.model_ran_in(entry.branch, entry.requests, agent=_agent_of(node, {}))
 
-    def _entry(
-        self, node: Node, message: AIMessage, entry: LoggedMessage | None, *, is_newest: bool
+    def _entry_of_output(
+        self, node: Node, message: AIMessage, original: LoggedMessage | None, *, is_newest: bool
     ) -> LoggedMessage | None:
-        """Return the entry of a model message that is not noted, a new one unless it copies `entry`."""
+        """Return the entry of a model message in an output that is not noted: `original`, or else a new one.
+
+        Args:
+            node: The node that returned the message.
+            message: The message.
+            original: The entry of the message that this one copies or replaces, if there is one.
+            is_newest: The message is the newest one of the model in the output.
+        """
         recording, log = node.recording, node.recording.log
         requests = _messages.requests_of(message)
-        if entry is None and message.response_metadata.get(_messages.HANDOFF_BACK):
+        if original is None and message.response_metadata.get(_messages.HANDOFF_BACK):
             log.connect(message, None)
             return None
-        if entry is not None:
+        if original is not None:
             ids = {request.id for request in requests}
-            if not ids or ids & entry.ids():
-                log.connect(message, entry)
-                return entry
-            for call, request in zip(entry.calls, requests, strict=False):  # it has other ids
+            if not ids or ids & original.ids():
+                log.connect(message, original)
+                return original
+            for call, request in zip(original.calls, requests, strict=False):  # the calls have new ids
                 request.replaces, call.is_answered = call.request.id, True
         is_received = is_newest and node.is_step and not message.id
         if not is_received and recording.has_assumed(message):
             return None
-        self._add_use(node, message, is_copy=entry is not None)
-        entry = self._add_returned(node, message, requests)
+        self._add_model_use(node, message, is_copy=original is not None)
+        entry = self._add_unreported_message(node, message, requests)
         node.messages.append(entry)
         return entry
 
-    def _add_use(self, node: Node, message: AIMessage, *, is_copy: bool) -> None:
-        """Note the model of a message that a node returned, and what it was told and cost.
+    def _add_model_use(self, node: Node, message: AIMessage, *, is_copy: bool) -> None:
+        """Note the model of a message that a node returned, its tools, its instructions and its usage.
 
         On Python 3.10, the context is lost in async code: the model of an async agent has no callbacks or, inside
         `record()`, is a root. Its message shows that this root is part of the present run.
@@ -513,10 +550,18 @@ class CallbackWatcher:
         reformatted: bool = False,
         is_loaded: bool = False,
     ) -> None:
-        """Note a result that the model is shown, of a call in a message if that is known."""
+        """Note a result that the model is shown.
+
+        Args:
+            node: The run in which the result was observed.
+            message: The result.
+            entry: The message with the call, if it is known.
+            reformatted: The model may be shown another form than the tool returned.
+            is_loaded: The result is in a loaded state, so the tool may have run elsewhere.
+        """
         result = _results.result_of(message)
         call = None if entry is None else entry.answered_by(message.tool_call_id)
-        call = call or self._answered_request(node, message.tool_call_id, message.name)
+        call = call or self._call_answered(node, message.tool_call_id, message.name)
         if call is not None:
             call.is_answered = True
         # In an agent, a tool that runs is observed; a node written by hand may run any function.
@@ -537,8 +582,8 @@ class CallbackWatcher:
             read=may_have_run,
         )
 
-    def _answered_request(self, node: Node, call_id: str, name: str | None) -> MessageCall | None:
-        """Return the call that a result answers: the newest near it with this id, an open one first."""
+    def _call_answered(self, node: Node, call_id: str, name: str | None) -> MessageCall | None:
+        """Return the call that a result answers: the nearest and newest with this id, one without a result first."""
         executed = [call for call in node.executed if call.request.id == call_id and not call.is_answered]
         if executed:
             return min(executed, key=lambda call: call.request.name != name)
@@ -554,7 +599,7 @@ class CallbackWatcher:
         messages = log.messages.get(node.scope, ())
         outer: list[Node] = []
         for run in (node, *node.around()):
-            if run.graph != node.graph:  # it also has messages of parallel branches
+            if run.graph != node.graph:  # a run of another graph also has messages of parallel branches
                 outer.append(run)
                 continue
             yield run.messages
@@ -589,7 +634,7 @@ class CallbackWatcher:
         node.model = _model_name(metadata, parameters)
         node.name = _agent_of(node, metadata)
         middleware = self.tree.middleware_around(node)
-        # One that middleware around the model asks may be in its place.
+        # A model that middleware asks may take the place of the agent's model.
         node.is_guard = middleware is not None and middleware.name != "model"
         if node.is_guard:
             return
@@ -600,11 +645,11 @@ class CallbackWatcher:
         for message in messages:
             if message.type == "system":
                 builder.instructed(_messages.text_of(message.content), scope=node.scope)
-        self._add_new_results(node, messages)
+        self._add_results_shown(node, messages)
         if node.scope is None:
             recording.ask(prompt=_messages.question_in(messages))
 
-    def _add_new_results(self, node: Node, messages: Sequence[BaseMessage]) -> None:
+    def _add_results_shown(self, node: Node, messages: Sequence[BaseMessage]) -> None:
         """Note the results among the messages that a model is shown, of the calls of its own last message."""
         log = node.recording.log
         entry: LoggedMessage | None = None
@@ -656,7 +701,8 @@ class CallbackWatcher:
         if node is None:
             return
         self.tree.finish(node, status=_errors.status_of(error), error=_errors.error_text(error))
-        if not HAS_CONTEXT and node.parent is None:  # a root only for lack of a context, if a chain raises the same
+        # Without a context, a model inside a chain looks like a root. It is one inside if the chain raises the same.
+        if not HAS_CONTEXT and node.parent is None:
             self._failed_request = (error, node.recording)
 
     def _specs(self, parameters: Mapping[str, Any]) -> list[object]:
@@ -686,7 +732,7 @@ class CallbackWatcher:
             return
         node.call_id = call_id or node.requested_id(name, arguments)
         self._take_guard(node, name)
-        calls = self._requested_calls(node, name, arguments)
+        calls = self._candidate_calls(node, name, arguments)
         if calls and calls[0].request.type is ToolCallType.CUSTOM and arguments.keys() == {"__arg1"}:
             arguments = {"input": arguments["__arg1"]}  # LangChain's name of the only argument, a free text
         key, builder = str(node.run_id), node.recording.builder
@@ -707,7 +753,7 @@ class CallbackWatcher:
             builder.handed_off(to=metadata[DESTINATION], key=key, took_place=False)
 
     def _take_guard(self, node: Node, name: str) -> None:
-        """Note the message of a model that middleware asked, if it runs a call of it."""
+        """Note the message of a model that middleware asked, if the tool that begins was requested by that message."""
         for message, guard in list(node.recording.guards.values()):
             if any(call["name"] == name and call["id"] == node.call_id for call in message.tool_calls):
                 del node.recording.guards[message.id]
@@ -722,7 +768,7 @@ class CallbackWatcher:
         if step is not None:
             step.executed.append(call)
 
-    def _requested_calls(self, node: Node, name: str, arguments: Mapping[str, Any]) -> list[MessageCall]:
+    def _candidate_calls(self, node: Node, name: str, arguments: Mapping[str, Any]) -> list[MessageCall]:
         """Return the calls of models that a tool run may carry out: those nearest to it, the newest message first.
 
         A nearer model may have used the same id for another tool, so open calls of this name come first.
@@ -735,7 +781,7 @@ class CallbackWatcher:
                 for call in message.calls
                 if call.may_be(node.call_id, name, arguments)
             ]
-            # An answered one has run, maybe elsewhere.
+            # A call with a result has run, maybe elsewhere.
             calls = [call for call in calls if not call.is_answered] or calls
             if any(call.request.name == name and call.is_open for call in calls):
                 return calls
@@ -755,6 +801,7 @@ class CallbackWatcher:
         self._tool_returned(node, output)
 
     def _tool_returned(self, node: Node, output: object) -> None:
+        """Note what a tool returned, or the command with which it passed control on."""
         builder = node.recording.builder
         result = _results.tool_result(output, node.call_id)
         builder.tool_ended(
