@@ -199,8 +199,7 @@ class ToolCallRecorder(RunRecorder[WorkflowRecording]):
         span = WorkflowSpan(span_id, recording, parent, None if parent is None else parent.scope, is_run=is_run)
         if parent is not None:
             span.branch, span.is_structured = parent.branch, parent.is_structured
-            if not (is_run or isinstance(instance, BaseTool)):
-                span.model_step = parent.model_step
+            span.model_step = None if is_run or isinstance(instance, BaseTool) else parent.model_step
         if is_run:
             span.workflow = instance
             if parent is not None or recording.is_group:

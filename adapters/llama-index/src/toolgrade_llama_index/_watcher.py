@@ -148,8 +148,7 @@ class SpanWatcher:
         message = _messages.message_of(start)
         if _messages.has_unread_image(message):
             builder.warn(_UNREAD_IMAGE)
-        parts = _messages.images_in(message)
-        builder.started(_messages.question_of(start), parts=parts, at=now())
+        builder.started(_messages.question_of(start), parts=_messages.images_in(message), at=now())
 
     def end(
         self,
