@@ -35,13 +35,7 @@ from toolgrade.capture.doubles import answer_to
 from toolgrade.cases import RunStatus
 from toolgrade_langchain import _errors, _messages, _results, _states
 from toolgrade_langchain._handovers import DESTINATION, HandOver, snake_case, targets_of
-from toolgrade_langchain._message_log import (
-    LoggedMessage,
-    MessageCall,
-    Repetitions,
-    Surroundings,
-    calls_of,
-)
+from toolgrade_langchain._message_log import LoggedMessage, MessageCall, Repetitions, Surroundings, calls_of
 from toolgrade_langchain._run_tree import HAS_CONTEXT, CallbackRecording, CallbackTree, Node, now
 from toolgrade_langchain._tools import offered_tools
 
@@ -97,7 +91,8 @@ class CallbackWatcher:
         node.recording.steps.add(node.name)
         if node.scope is None:
             node.recording.log.add_state(messages, node.place)
-            node.recording.step = node.step if node.graph is None else node.recording.step
+            if node.graph is None:
+                node.recording.step = node.step
         node.state_messages = _states.newest_model_messages(inputs)
         self._take_handover(node)
         self._graph_began(node, inputs, loaded)
@@ -146,7 +141,8 @@ class CallbackWatcher:
     def _add_loaded(self, node: Node, lists: Sequence[list[BaseMessage]]) -> None:
         """Note what a loaded state shows of the turn: messages recorded elsewhere, and which calls were removed."""
         recording, log = node.recording, node.recording.log
-        newest, ids = log.newest_in_state, dict[LoggedMessage, set[str | None]]()
+        ids: dict[LoggedMessage, set[str | None]] = {}  # of the calls that each message has in the loaded state
+        newest = log.newest_in_state
         if newest is not None and newest.branch == node.branch:
             ids[newest] = set()
         for messages in lists:
@@ -156,7 +152,7 @@ class CallbackWatcher:
                 recording.ask(messages)
                 log.add_history(messages[: len(messages) - len(turn)])
                 log.add_state(messages, node.place)
-        for entry, present in ids.items() if lists else ():
+        for entry, present in ids.items() if lists else ():  # without a loaded state, nothing was removed
             recording.builder.withdrawn([call.request for call in entry.calls if call.request.id not in present])
 
     def _add_loaded_turn(self, node: Node, turn: Sequence[BaseMessage]) -> dict[LoggedMessage, set[str | None]]:
@@ -763,7 +759,8 @@ class CallbackWatcher:
     def _call_runs(node: Node, call: MessageCall) -> None:
         """Note that a tool run carries out a call of a model."""
         call.is_running = True
-        node.inside, call.suspended = call.suspended or node.inside, None
+        if call.suspended is not None:  # the tool goes on inside its interrupted run
+            node.inside, call.suspended = call.suspended, None
         step = next((run for run in node.around() if run.is_step), None)
         if step is not None:
             step.executed.append(call)
@@ -835,7 +832,8 @@ class CallbackWatcher:
         status = _errors.status_of(error)
         if node.request is not None:
             node.request.is_running = False
-            node.request.suspended = node.inside if status is RunStatus.INTERRUPTED else node.request.suspended
+            if status is RunStatus.INTERRUPTED:
+                node.request.suspended = node.inside
         text = None if status is RunStatus.INTERRUPTED else _errors.error_text(error)
         node.recording.builder.tool_failed(str(run_id), text, outcome=_errors.outcome_of(error), at=now())
         node.recording.builder.tool_replayed(str(run_id), answer_to(str(run_id)))
