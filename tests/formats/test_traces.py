@@ -560,6 +560,16 @@ def test_ids_and_keys_come_in_many_forms() -> None:
         assert run.calls[0].execution.source.startswith(f"{TRACE}/{2:016x}#")
 
 
+@pytest.mark.parametrize("zeros", ["0" * 16, "0x" + "0" * 16, "AAAAAAAAAAA=", 0])
+def test_an_id_of_zeros_means_no_id(zeros: object) -> None:
+    """A parent of zeros makes a root, in hexadecimal digits, as base64 or as a number."""
+    fields = {**tool(1), "parentSpanId": zeros}
+
+    assert run_of(spans(fields)).warnings == []
+    with pytest.raises(InvalidDataError, match="a span needs an id"):
+        read_traces(spans({**fields, "spanId": zeros}))
+
+
 def test_log_records_belong_to_their_spans() -> None:
     """Messages as events of the Logs API, with or without the spans that they name."""
     body = {

@@ -273,10 +273,10 @@ def _id(value: object) -> str:
     text = str(value)
     if isinstance(value, int):
         text = f"{value:x}".zfill(16 if value < 1 << 64 else 32)
-    if _HEX.match(text):
-        text = text.removeprefix("0x").lower()
-        return text if text.strip("0") else ""  # an id of zeros means that there is none
-    if len(text) in (12, 24) and text.endswith("="):  # base64, as Protobuf's JSON writes it
+    elif len(text) in (12, 24) and text.endswith("="):  # base64, as Protobuf's JSON writes it
         with suppress(ValueError):
-            return base64.b64decode(text, validate=True).hex()
-    return text
+            text = base64.b64decode(text, validate=True).hex()
+    if not _HEX.match(text):
+        return text
+    text = text.removeprefix("0x").lower()
+    return text if text.strip("0") else ""  # an id of zeros means that there is none
