@@ -699,6 +699,11 @@ def test_form_is_detected(form: str) -> None:
     assert read_traces(value, format=expected).format == expected  # type: ignore[arg-type]
 
 
+def test_spans_are_detected_beside_other_data() -> None:
+    """Detection looks at the same key of an object as the reader, whatever its other keys hold."""
+    assert run_of({"spans": [tool(1)], "data": {"experiment": "e-1"}}).calls[0].name == "add"
+
+
 REFUSED: dict[str, tuple[object, str]] = {
     "messages": ([{"role": "user", "content": "Hi"}], "$: expected traces of OpenTelemetry, Langfuse, LangSmith or"),
     "nothing": (spans(), "$: holds no span"),

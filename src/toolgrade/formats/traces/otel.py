@@ -32,7 +32,7 @@ _GROUPS = (
 )
 """Keys of OTLP's lists of resources and scopes, also those of its early versions and of Tempo."""
 _LOGS = ("logRecords", "log_records")
-_WRAPPERS = ("trace", "traces", "data", "spans")
+_WRAPPERS = ("spans", "trace", "traces", "data")
 _SPAN_IDS = ("spanId", "span_id", "spanID")
 _TRACE_IDS = ("traceId", "trace_id", "traceID", "context.trace_id")
 _PARENT_IDS = ("parentSpanId", "parent_span_id", "parentId", "parent_id")
@@ -131,7 +131,7 @@ def _records_inside(fields: Fields, path: str, notes: Notes, around: Attributes)
     """Yield the spans and log records of an object that holds some."""
     around = {**attributes_outside(fields), **around}
     keys = _keys_with(list, fields, (*_GROUPS, *_LOGS))
-    keys += _keys_with((list, dict), fields, ("spans", *_WRAPPERS))[:1]
+    keys += _keys_with((list, dict), fields, _WRAPPERS)[:1]
     for key in keys:
         entries = entries_of(fields[key], f"{path}.{key}")
         if key in _LOGS:
