@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from operator import attrgetter
 from typing import Any
 
 from toolgrade._internal.json import short_repr
@@ -22,9 +21,27 @@ from toolgrade._internal.message_content import Fields, as_object, first_of, obj
 from toolgrade._internal.model import drop_none
 from toolgrade.formats.messages.field_readers import Notes, list_of
 from toolgrade.formats.traces.span_tree import Span, SpanEvent
-from toolgrade.formats.traces.tracers import attributes_outside
+from toolgrade.formats.traces.tracers import attributes_beside
 from toolgrade.formats.traces.tracers.tracer import Attributes
 from toolgrade.formats.traces.values import all_entries, entries_of, first_text, flat, integer_of, string_of, time_of
+
+# A field of a span, as its exporters spell it; OTLP and the SDKs write camelCase or snake_case.
+#
+#   field       OTLP                     dumps of SDKs, Phoenix             Jaeger
+#   span id     spanId                   id, or spanId in a context         spanID
+#   trace id    traceId                  traceId, also in a context         traceID
+#   parent id   parentSpanId             parentId, or spanId in a parent    spanID in references
+#   name        name                     name                               operationName
+#   start       startTimeUnixNano        startTime, timestamp               startTime
+#   end         endTimeUnixNano          endTime                            startTime + duration
+#   attributes  attributes: list         attributes: object                 tags: list
+#   events      events                   events                             logs
+#
+# A data frame of Phoenix has flat columns, such as "context.span_id" and "attributes.llm.model_name".
+
+_SPAN_IDS = ("spanId", "span_id", "spanID")
+_TRACE_IDS = ("traceId", "trace_id", "traceID", "context.trace_id")
+_PARENT_IDS = ("parentSpanId", "parent_span_id", "parentId", "parent_id")
 
 _GROUPS = (
     *("resourceSpans", "resource_spans", "batches", "resourceLogs", "resource_logs"),
@@ -33,12 +50,14 @@ _GROUPS = (
 """Keys of OTLP's lists of resources and scopes, also those of its early versions and of Tempo."""
 _LOGS = ("logRecords", "log_records")
 _WRAPPERS = ("spans", "trace", "traces", "data")
-_SPAN_IDS = ("spanId", "span_id", "spanID")
-_TRACE_IDS = ("traceId", "trace_id", "traceID", "context.trace_id")
-_PARENT_IDS = ("parentSpanId", "parent_span_id", "parentId", "parent_id")
+"""Keys of spans, or of what holds spans, outside of OTLP's lists; the first one of an object counts."""
+
 _CONTEXTS = frozenset({"context", "spanContext", "span_context", "context.span_id", "parentSpanContext"})
-_MARKS_WITH_CONTEXT = frozenset({"attributes", "context.span_id", "start_time", "startTime"})
-_TIMES = frozenset({"startTimeUnixNano", "start_time_unix_nano", "start_time", "attributes", "timestamp"})
+_BESIDE_CONTEXT = frozenset({"attributes", "context.span_id", "start_time", "startTime"})
+"""A span with a context has one of these keys, too."""
+_BESIDE_ID = frozenset({"startTimeUnixNano", "start_time_unix_nano", "start_time", "attributes", "timestamp"})
+"""A span or a log record with its id beside its name has one of these keys, too."""
+
 _HEX = re.compile(r"^(?:0x)?[0-9a-fA-F]+$")
 _VALUES = frozenset({"stringValue", "intValue", "boolValue", "doubleValue", "bytesValue", "arrayValue", "kvlistValue"})
 _FAILED = frozenset({"2", "STATUS_CODE_ERROR", "ERROR", "error", "StatusCode.ERROR"})
@@ -46,20 +65,19 @@ _FAILED = frozenset({"2", "STATUS_CODE_ERROR", "ERROR", "error", "StatusCode.ERR
 
 @dataclass(frozen=True, slots=True)
 class _SpanRecord:
-    """The fields of a span or a log record, and the attributes that stand around it."""
+    """The fields of a span or a log record, and the attributes that a span inherits from the objects around it."""
 
     path: str
     fields: Fields
     is_log: bool = False
-    around: Attributes = field(default_factory=dict[str, Any])
+    inherited: Attributes = field(default_factory=dict[str, Any])
 
 
 def is_otel(fields: Fields) -> bool:
     """Return whether `spans_in` reads an object."""
     if _is_span(fields) or _keys_with(list, fields, _GROUPS):
         return True
-    wrappers = _keys_with((list, dict), fields, _WRAPPERS)[:1]
-    return any(all_entries(fields[key], is_otel) for key in wrappers)
+    return any(all_entries(fields[key], is_otel) for key in _wrapper_in(fields))
 
 
 def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
@@ -69,43 +87,27 @@ def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
         entries: The values in the file, each with its path.
         notes: Receives a problem for everything that cannot be read.
     """
-    spans: list[Span] = []
-    by_id: dict[tuple[str, str], Span] = {}
-    # Log records come after all spans, since a file may have them on an earlier line than the span they belong to.
-    for record in sorted(_records(entries, notes), key=attrgetter("is_log")):
-        span = _span_of_log(record, by_id) if record.is_log else _span(record, notes)
-        if span is not None:
-            by_id[span.trace, span.id] = span
-            spans.append(span)
+    records = list(_records(entries, notes))
+    parsed = [_span(record, notes) for record in records if not record.is_log]
+    spans = [span for span in parsed if span is not None]
+    # A file may have a log record on an earlier line than the span it belongs to.
+    _add_logs([record for record in records if record.is_log], spans)
     return spans
 
 
-def _span_of_log(record: _SpanRecord, spans: Mapping[tuple[str, str], Span]) -> Span | None:
-    """Add a log record of GenAI to its span; return a new span for it where the file does not have that span."""
-    fields, event = record.fields, _event(record.fields, record.path, "eventName", "event_name")
-    if not event.name.startswith("gen_ai."):
-        return None
-    trace, span_id = _id(first_of(fields, "traceId", "trace_id")), _id(first_of(fields, "spanId", "span_id"))
-    if (trace, span_id) in spans:
-        spans[trace, span_id].events.append(event)
-        return None
-    # Some export log records alone, or before a span that never ended.
-    at = first_of(fields, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano", "observed_time_unix_nano")
-    span = Span(span_id or event.path, trace, event.path, name=event.name, started_at=time_of(at), events=[event])
-    span.attributes = {"gen_ai.operation.name": "chat"}
-    return span
-
-
 def _is_span(fields: Fields) -> bool:
-    # A name and an id alone may be anything, such as a tool call, so a context or a time must confirm them.
+    """Return whether an object is a span or a log record; a name and an id alone may be those of a tool call."""
     keys = fields.keys()
-    if "operationName" in keys and keys & {"spanID", "traceID"}:  # Jaeger
+    # {"operationName": "chat", "spanID": "2"}, of Jaeger
+    if "operationName" in keys and keys & {"spanID", "traceID"}:
         return True
     if not keys & {"name", "eventName", "event_name"}:
         return False
+    # {"name": "chat", "context": {"span_id": "2"}, "attributes": {}}, of SDKs and Phoenix
     if keys & _CONTEXTS:
-        return bool(keys & _MARKS_WITH_CONTEXT)
-    return first_of(fields, "spanId", "span_id") is not None and bool(keys & _TIMES)
+        return bool(keys & _BESIDE_CONTEXT)
+    # {"name": "chat", "spanId": "2", "startTimeUnixNano": "1"}, of OTLP
+    return first_of(fields, "spanId", "span_id") is not None and bool(keys & _BESIDE_ID)
 
 
 def _keys_with(types: type | tuple[type, ...], fields: Fields, keys: Iterable[str]) -> list[str]:
@@ -113,8 +115,13 @@ def _keys_with(types: type | tuple[type, ...], fields: Fields, keys: Iterable[st
     return [key for key in keys if isinstance(fields.get(key), types)]
 
 
+def _wrapper_in(fields: Fields) -> list[str]:
+    """Return the key of the spans in an object that is not OTLP's, in a list; an empty list if it has none."""
+    return _keys_with((list, dict), fields, _WRAPPERS)[:1]
+
+
 def _records(
-    entries: Iterable[tuple[str, Any]], notes: Notes, around: Attributes | None = None
+    entries: Iterable[tuple[str, Any]], notes: Notes, inherited: Attributes | None = None
 ) -> Iterator[_SpanRecord]:
     """Yield the spans and log records of values in their order."""
     for path, entry in entries:
@@ -122,30 +129,47 @@ def _records(
         if fields is None:
             notes.problem(path, f"expected a span, or an object that holds spans, got {short_repr(entry)}")
         elif _is_span(fields) and not _keys_with(list, fields, (*_GROUPS, *_LOGS)):
-            yield _SpanRecord(path, fields, around=around or {})
+            yield _SpanRecord(path, fields, inherited=inherited or {})
         else:
-            yield from _records_inside(fields, path, notes, around or {})
+            yield from _records_inside(fields, path, notes, inherited or {})
 
 
-def _records_inside(fields: Fields, path: str, notes: Notes, around: Attributes) -> Iterator[_SpanRecord]:
+def _records_inside(fields: Fields, path: str, notes: Notes, inherited: Attributes) -> Iterator[_SpanRecord]:
     """Yield the spans and log records of an object that holds some."""
-    around = {**attributes_outside(fields), **around}
-    keys = _keys_with(list, fields, (*_GROUPS, *_LOGS))
-    keys += _keys_with((list, dict), fields, _WRAPPERS)[:1]
+    inherited = {**attributes_beside(fields), **inherited}
+    keys = _keys_with(list, fields, (*_GROUPS, *_LOGS)) + _wrapper_in(fields)
     for key in keys:
         entries = entries_of(fields[key], f"{path}.{key}")
         if key in _LOGS:
             yield from (_SpanRecord(place, object_of(entry), is_log=True) for place, entry in entries)
         else:
-            yield from _records(entries, notes, around)
+            yield from _records(entries, notes, inherited)
     if not keys and fields.keys() - {"resource", "scope", "schemaUrl", "schema_url"}:
         notes.problem(path, f"expected a span (an object with a name and ids), got {short_repr(dict(fields))}")
+
+
+def _add_logs(records: Iterable[_SpanRecord], spans: list[Span]) -> None:
+    """Add each log record of GenAI to its span, as an event; if the file does not have that span, add one for it."""
+    by_id = {(span.trace, span.id): span for span in spans}
+    for record in records:
+        fields, event = record.fields, _event(record.fields, record.path, "eventName", "event_name")
+        if not event.name.startswith("gen_ai."):
+            continue
+        trace = _id(first_of(fields, "traceId", "trace_id"))
+        span_id = _id(first_of(fields, "spanId", "span_id")) or record.path
+        span = by_id.get((trace, span_id))
+        if span is None:  # some export log records alone, or before a span that never ended
+            at = first_of(fields, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano", "observed_time_unix_nano")
+            span = Span(span_id, trace, record.path, name=event.name, started_at=time_of(at))
+            span.attributes = {"gen_ai.operation.name": "chat"}
+            by_id[trace, span_id] = span
+            spans.append(span)
+        span.events.append(event)
 
 
 def _span(record: _SpanRecord, notes: Notes) -> Span | None:
     """Return the span of a record, not yet interpreted."""
     fields, path = record.fields, record.path
-    # SDKs and Phoenix dump ids in a context, OTLP on the span itself, and data frames of Phoenix in flat columns.
     ids = {**fields, **object_of(first_of(fields, "context", "spanContext", "span_context"))}
     span_id = _id(first_of(ids, *_SPAN_IDS, "context.span_id", "id"))
     if not span_id:
@@ -174,8 +198,8 @@ def _attributes_of_span(record: _SpanRecord) -> dict[str, Any]:
     fields = record.fields
     columns = {key.removeprefix("attributes."): fields[key] for key in fields if key.startswith("attributes.")}
     return {
-        **record.around,
-        **attributes_outside(fields),
+        **record.inherited,
+        **attributes_beside(fields),
         **_attributes(first_of(fields, "attributes", "tags")),
         # A data frame has a column for each attribute, also where a span has no value.
         **drop_none(dict(flat(columns))),
@@ -246,13 +270,16 @@ def _attributes(value: object) -> dict[str, Any]:
 
 
 def _value(value: object) -> Any:  # noqa: ANN401 - a JSON value
-    """Return the plain value of an `AnyValue` of OTLP; any other value as it is."""
+    """Return the plain value of an `AnyValue` of OTLP, such as 3 of `{"intValue": "3"}`; any other value as it is."""
     fields = as_object(value)
     if fields is None:
         return value
-    named = {key.replace("_v", "V"): inner for key, inner in fields.items()}
-    present = drop_none(named)  # Phoenix writes all kinds as keys
-    if not named.keys() <= _VALUES or len(present) > 1:
+    # From snake_case to camelCase, string_value to stringValue: each known key has only this one underscore.
+    kinds = {key.replace("_v", "V"): inner for key, inner in fields.items()}
+    present = drop_none(kinds)
+    # Phoenix writes all kinds as keys, with null for all but one.
+    is_any_value = kinds.keys() <= _VALUES and len(present) <= 1
+    if not is_any_value:
         return dict(fields)
     kind, inner = next(iter(present.items()), ("", None))
     return _VALUE_READERS[kind](inner) if kind in _VALUE_READERS else inner

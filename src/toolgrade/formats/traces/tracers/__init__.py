@@ -27,11 +27,14 @@ TRACERS = (
 )
 
 
-def attributes_outside(fields: Fields) -> Attributes:
-    """Return the attributes that files have beside those of a span, given the span or an object around spans."""
+def attributes_beside(fields: Fields) -> Attributes:
+    """Return the attributes that a span, or an object around spans, has under keys other than `attributes`.
+
+    Phoenix has the kind of a span in its `span_kind`, MLflow the session of a trace in the `info` around its spans.
+    """
     attributes: Attributes = {}
     for tracer in TRACERS:
-        attributes |= tracer.outside(fields)
+        attributes |= tracer.beside(fields)
     return attributes
 
 

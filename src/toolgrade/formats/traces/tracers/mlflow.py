@@ -12,7 +12,7 @@ from toolgrade.formats.traces.tracers.tracer import INPUT, OUTPUT, Attributes, T
 _SESSION = "mlflow.trace.session"
 
 
-def _outside(fields: Fields) -> Attributes:
+def _attributes_beside(fields: Fields) -> Attributes:
     """Return the session of a trace, which is in the `info` around its spans."""
     metadata = first_of(object_of(fields.get("info")), "trace_metadata", "request_metadata")
     session = text_of(object_of(metadata).get(_SESSION))
@@ -42,6 +42,6 @@ MLFLOW = Tracer(
         INPUT: ("mlflow.spanInputs",),
         OUTPUT: ("mlflow.spanOutputs",),
     },
-    outside=_outside,
+    beside=_attributes_beside,
     translate=_translate,
 )

@@ -28,7 +28,7 @@ _SMOLAGENTS_TOOLS = "smolagents.tools_names"
 _ANSWER_TOOL = "final_answer"
 
 
-def _outside(fields: Fields) -> Attributes:
+def _attributes_beside(fields: Fields) -> Attributes:
     """Return the kind of a span, which Phoenix takes out of the attributes."""
     return {} if fields.get("span_kind") is None else {_KIND: fields["span_kind"]}
 
@@ -143,7 +143,7 @@ OPENINFERENCE = Tracer(
         OUTPUT: ("output.value",),
     },
     lists={"user": ("llm.input_messages.",), "model": ("llm.output_messages.",)},
-    outside=_outside,
+    beside=_attributes_beside,
     translate=_translate,
     offered=_offered,
     clean=_leave_out_answers,

@@ -33,7 +33,7 @@ class Tracer:
         names: The tracer's own names of an attribute of the conventions, best first.
         lists: Prefixes of attributes that hold one message each, by the side of the model call.
         marks: Attributes and events that only spans of one kind have, for spans that do not name their kind.
-        outside: Returns attributes that files have beside those of a span, given the span or an object around spans.
+        beside: Returns attributes that a span, or an object around spans, has under keys other than `attributes`.
         translate: Returns attributes with names of the conventions added, given the name of the span.
         offered: Yields the tools that a model or an agent could choose from, in any form of a definition.
         messages: Returns one side of a model call if no attribute of `names` and `lists` has it.
@@ -46,7 +46,7 @@ class Tracer:
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
     lists: Mapping[Speaker, tuple[str, ...]] = field(default_factory=dict[Speaker, "tuple[str, ...]"])
     marks: Mapping[SpanKind, tuple[str, ...]] = field(default_factory=dict[SpanKind, "tuple[str, ...]"])
-    outside: Callable[[Mapping[str, Any]], Attributes] = lambda _: {}
+    beside: Callable[[Mapping[str, Any]], Attributes] = lambda _: {}
     translate: Callable[[Attributes, str], Attributes] = lambda attributes, _: attributes
     offered: Callable[[Span], Iterable[Any]] = lambda _: ()
     messages: Callable[[Span, Speaker], list[TraceMessage]] = lambda _, __: []
