@@ -105,7 +105,6 @@ class MessageLines:
     """Reads the messages in the bytes of one direction, line by line, and notes them in the session."""
 
     def __init__(self, session: McpSession, *, from_client: bool) -> None:
-        self.from_client = from_client
         self._session = session
         self._note = _note_request if from_client else _note_answer
         self._line = bytearray()

@@ -1,4 +1,7 @@
-"""`toolgrade mcp-record`: stands in the place of an MCP server over stdio, and writes the calls to a file as spans."""
+"""The proxy of `toolgrade mcp-record`, which an MCP client starts in the place of its server.
+
+The proxy starts the server, passes bytes between the two over stdio, and writes the calls to a file as spans.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import IO, Final, cast
 
@@ -17,6 +20,7 @@ from toolgrade.live.mcp_session import McpSession
 from toolgrade.redact import DEFAULT, Redactor
 
 _CHUNK: Final = 1 << 16
+"""Most bytes that are read at once."""
 _GRACE: Final = 5.0
 """Seconds that a server has to exit after it closed its output."""
 
@@ -42,54 +46,52 @@ def run_proxy(command: Sequence[str], output: str | os.PathLike[str], *, redacto
     session = McpSession(LineWriter.open(output, redactor).write)
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)  # noqa: S603 - the user's own command
     server_input, server_output = cast("IO[bytes]", server.stdin), cast("IO[bytes]", server.stdout)
-    client_left = threading.Event()
+    stop_requested = threading.Event()  # the client closed its end, or a signal stops this process
 
     def terminate(*_: object) -> None:
-        client_left.set()
+        stop_requested.set()
         server.terminate()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, terminate)
 
     def pass_requests() -> None:
-        if not _pass(sys.stdin.fileno(), server_input.fileno(), MessageLines(session, from_client=True)):
-            client_left.set()
+        requests = MessageLines(session, from_client=True)
+        for data in _chunks(sys.stdin.fileno()):
+            requests.feed(data)  # a request must be noted before its answer can come
+            if not _write_all(server_input.fileno(), data):
+                break  # the server is gone
+        else:
+            stop_requested.set()
         with suppress(OSError):
             server_input.close()
 
     threading.Thread(target=pass_requests, daemon=True).start()
     answers = MessageLines(session, from_client=False)
-    # When the client is gone, the server's last answers still belong to the recording.
-    while _pass(server_output.fileno(), sys.stdout.fileno(), answers):
-        pass
+    for data in _chunks(server_output.fileno()):
+        _write_all(sys.stdout.fileno(), data)  # when the client is gone, the server's last answers are still recorded
+        answers.feed(data)
     try:
         code = server.wait(_GRACE)
     except subprocess.TimeoutExpired:
         server.kill()
         code = server.wait()
-    guarded(session.ended)(None if client_left.is_set() or not code else f"the server ended with exit code {code}")
-    return code if code >= 0 else 128 - code
+    problem = None
+    if code and not stop_requested.is_set():
+        problem = f"the server ended with exit code {code}"
+    guarded(session.ended)(problem)
+    return code if code >= 0 else 128 - code  # `Popen` has -9 for signal 9, a shell reports 128 + 9
 
 
-def _pass(source: int, target: int, messages: MessageLines) -> bool:
-    """Pass bytes on until the source ends; return `True` if only the target is gone, after one chunk for nobody."""
-    while True:
-        try:
-            data = os.read(source, _CHUNK)
-        except OSError:
-            return False
-        if not data:
-            return False
-        if messages.from_client:  # a request must be noted before its answer can come
-            messages.feed(data)
-        is_gone = not _write_all(target, data)
-        if not messages.from_client:
-            messages.feed(data)
-        if is_gone:
-            return True
+def _chunks(source: int) -> Iterator[bytes]:
+    """Yield the bytes of a stream as they come, until it ends or cannot be read any more."""
+    with suppress(OSError):
+        while data := os.read(source, _CHUNK):
+            yield data
 
 
 def _write_all(target: int, data: bytes) -> bool:
+    """Write bytes to a stream; return `False` if it is closed at its other end."""
     view = memoryview(data)
     try:
         while view:
