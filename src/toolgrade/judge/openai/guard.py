@@ -34,15 +34,20 @@ PROBLEM: Final = "toolgrade_problem"
 _KEY_HEADERS = ("authorization", "api-key", "x-api-key")
 _KEY_VARIABLES = ("TOOLGRADE_JUDGE_API_KEY", "OPENAI_API_KEY")
 _MOST_KEYS = 64
-_HTTP_CLIENTS = ("httpx", "httpx2")
-_HTTP_CORES = [f"httpcore{n}.{part}" for n in ("", "2") for part in ("connection", "http11", "http2", "proxy", "socks")]
+"""Keys that are remembered."""
+_LOGGERS = (
+    *("openai._base_client", "httpx", "httpx2"),
+    *("httpcore.connection", "httpcore.http11", "httpcore.http2", "httpcore.proxy", "httpcore.socks"),
+    *("httpcore2.connection", "httpcore2.http11", "httpcore2.http2", "httpcore2.proxy", "httpcore2.socks"),
+)
+"""Loggers of OpenAI's client, and of the HTTP clients below it, which log headers and addresses."""
 
 _keys: dict[str, None] = {}
 """The keys that were sent last, oldest first."""
 
 
 def is_secret(key: str) -> bool:
-    """Return whether a key is none of the placeholders for servers without keys."""
+    """Return whether a key must be removed from texts: it is not a placeholder for servers without keys."""
     return len(key) >= SHORTEST_KEY and key != NO_KEY
 
 
@@ -66,12 +71,14 @@ def without_keys(text: str) -> str:
 
 @lru_cache(maxsize=_MOST_KEYS)
 def _forms(key: str) -> list[str]:
-    """Return a key as it is, and in its URL form."""
+    """Return a key as it is, and its URL form with escapes in upper and in lower case: `a+b`, `a%2Bb`, `a%2bb`."""
     encoded = quote(key, safe="")
     return [key, encoded, re.sub("%..", lambda escape: escape[0].lower(), encoded)]
 
 
 class _KeyFilter(logging.Filter):
+    """Removes keys from log records; it lets all of them pass."""
+
     def filter(self, record: logging.LogRecord) -> bool:
         message = record.getMessage()
         clean = without_keys(message)
@@ -84,13 +91,16 @@ _KEY_FILTER = _KeyFilter()
 
 
 def guard(client: Any, on_request: Hook, on_response: Hook) -> None:  # noqa: ANN401 - an HTTP client of any version
-    """Let every request and response of an HTTP client pass through here, and then through these two functions."""
+    """Add hooks to an HTTP client: this module's, which guard key and memory, and then these two.
+
+    The client, which may be the user's own, follows no redirects from here on: they could send the key elsewhere.
+    """
     client.follow_redirects = False
     for kind, hooks in (("request", [_prepare, on_request]), ("response", [_read, on_response])):
         present = client.event_hooks[kind]
-        # Two event loops may share a client of the user.
+        # A client of the user has the hooks already if the judge has used it on another event loop.
         present[:0] = [hook for hook in hooks if hook not in present]
-    for name in ("openai._base_client", *_HTTP_CLIENTS, *_HTTP_CORES):
+    for name in _LOGGERS:
         logging.getLogger(name).addFilter(_KEY_FILTER)  # adding it again changes nothing
 
 
@@ -102,7 +112,8 @@ async def _prepare(request: Any) -> None:  # noqa: ANN401 - of the HTTP client
 
 async def _read(response: Any) -> None:  # noqa: ANN401 - of the HTTP client
     """Read the body of a response up to the largest size; a body that is refused is replaced by an empty one."""
-    limit = LARGEST_FILE if response.request.url.path.endswith("/content") else LARGEST_ANSWER
+    is_file = response.request.url.path.endswith("/content")  # /files/{id}/content is the download of a batch's file
+    limit = LARGEST_FILE if is_file else LARGEST_ANSWER
     encoding = response.headers.pop("content-encoding", "identity")
     body, problem = bytearray(), ""
     try:
