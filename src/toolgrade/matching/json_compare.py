@@ -1,13 +1,16 @@
 """Equality and similarity of JSON values, and where two of them differ.
 
 Rules: `1 == 1.0`, but `True != 1` and `1 != "1"`; NaN equals NaN; strings are exact; lists are ordered and all or
-nothing. Argument objects are similar in part: equal keys count 1, objects recurse, anything else counts 0, and the sum
-is divided by the number of keys that either side names. So a wrong, a missing and an extra argument all cost.
+nothing. Argument objects are similar in part: a key whose values are equal counts 1, one whose values are two objects
+counts their similarity, any other key counts 0, and the sum is divided by the number of keys that either side names. So
+a wrong, a missing and an extra argument all cost: `{"a": 1, "b": 2}` and `{"a": 1, "b": 3, "c": 4}` have 1/3.
 
 Similarities are exact rationals (numerator, denominator), not floats: a sum of them does not depend on the order in
 which it is made, and two equal sums are seen to be equal.
 
-Values are JSON values of the exact types `None, bool, int, float, str, list, dict`.
+Values are JSON values of the exact types `None, bool, int, float, str, list, dict`. Scoring spends most of its time
+here, so each function that visits keys compares values of `SELF_FROZEN` types in place, and calls `json_equal` for the
+rest: a call costs more than the comparison.
 """
 
 from __future__ import annotations
@@ -39,16 +42,19 @@ class AbsentType:
 
 
 SELF_FROZEN: Final = frozenset({str, int, type(None)})
-"""Types whose values stand for themselves; a boolean does not, since `True == 1`, and a float may be NaN."""
+"""Types whose values are equal as JSON exactly if they are in Python: `True == 1`, and a float may be NaN."""
 
 SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 """Types of values that are neither lists nor objects."""
 
 _JSON_STARTS: Final = frozenset('{["-0123456789tfnNI')
-"""First characters of JSON texts, as Python reads them; to try any other text would take long."""
+"""First characters of JSON texts as Python reads them, with NaN and Infinity; other texts are not parsed in vain."""
 
 ABSENT: Final = AbsentType()
 """Stands where there is no value: a field that was never set or not captured, a key that one side lacks."""
+
+_TRUE, _FALSE, _NAN = object(), object(), object()
+"""Stand for `True`, `False` and NaN in `frozen`, since Python has `True == 1` and `nan != nan`."""
 
 
 class Difference(NamedTuple):
@@ -58,8 +64,8 @@ class Difference(NamedTuple):
         kind: What is wrong; `missing_argument` and `extra_argument` are keys that one side lacks. `equal_by_meaning` is
             not wrong: two spellings of one value.
         path: Where, from the argument object (or from the output) down.
-        expected: The value expected there; `ABSENT` for an extra argument.
-        called: The value found there; `ABSENT` for a missing argument.
+        expected: The expected value; `ABSENT` for an extra argument.
+        called: The value in the call; `ABSENT` for a missing argument.
     """
 
     kind: Literal[
@@ -103,7 +109,7 @@ def _has_entries(a: dict[str, Any], b: dict[str, Any]) -> bool:
     """Return whether all entries of `b` are entries of `a`."""
     for key, value in b.items():
         other = a.get(key, ABSENT)
-        # Leaves are often one object on both sides, or texts and numbers that Python compares as JSON does.
+        # Leaves are often the same Python object on both sides.
         if value is other or (type(value) in SELF_FROZEN and type(value) is type(other) and value == other):
             continue
         if not json_equal(value, other):
@@ -112,10 +118,10 @@ def _has_entries(a: dict[str, Any], b: dict[str, Any]) -> bool:
 
 
 def outputs_equal(a: Any, b: Any) -> bool:
-    """Return whether two outputs are equal as JSON values, or are if texts are read as JSON.
+    """Return whether two outputs are equal as JSON values, or become equal when texts are read as JSON.
 
-    Frameworks differ in which of the two they keep: the value a tool returned, or the text the model was shown; and in
-    how they write the text.
+    Some frameworks keep the value that a tool returned, `{"sum": 3}`, others the text that the model was shown,
+    `'{"sum":3}'`, and they write that text in different ways.
     """
     return json_equal(a, b) or forms_equal(json_forms(a), json_forms(b))
 
@@ -126,7 +132,7 @@ def forms_equal(a: Sequence[Any], b: Sequence[Any]) -> bool:
 
 
 def json_forms(output: Any) -> Sequence[Any]:
-    """Return an output, and the value that it is the JSON text of, if it is one."""
+    """Return an output, and if it is a JSON text also the value of that text."""
     if type(output) is str and output.lstrip()[:1] in _JSON_STARTS:
         with contextlib.suppress(ValueError, RecursionError):
             return output, json.loads(output)
@@ -134,12 +140,12 @@ def json_forms(output: Any) -> Sequence[Any]:
 
 
 def similarity(a: dict[str, Any], b: dict[str, Any]) -> tuple[int, int]:
-    """Return how similar two argument objects are, as an exact rational between (0, 1) and (1, 1).
+    """Return how similar two argument objects are, as an exact rational in [0, 1], such as (1, 3).
 
     Cost: one visit of every value that both name.
     """
     union = len(b)
-    whole = 0
+    equal = 0
     parts: list[tuple[int, int]] = []
     for key, value in a.items():
         other = b.get(key, ABSENT)
@@ -147,23 +153,26 @@ def similarity(a: dict[str, Any], b: dict[str, Any]) -> tuple[int, int]:
         if other is ABSENT:
             union += 1
         elif kind is type(other) in SELF_FROZEN:
-            whole += value == other
+            equal += value == other
         elif kind is dict and type(other) is dict:
             part = similarity(value, other)
             if part == (1, 1):
-                whole += 1
+                equal += 1
             elif part[0]:
                 parts.append(part)
         elif json_equal(value, other):
-            whole += 1
+            equal += 1
     if parts:
-        return mean(whole, parts, union)
-    return (1, 1) if whole == union else (whole, union)
+        return mean(equal, parts, union)
+    return (1, 1) if equal == union else (equal, union)
 
 
-def mean(whole: int, parts: list[tuple[int, int]], count: int) -> tuple[int, int]:
-    """Return the sum of a number and of rationals over a count, in its lowest terms."""
-    numerator, denominator = whole, 1
+def mean(equal: int, parts: list[tuple[int, int]], count: int) -> tuple[int, int]:
+    """Return the mean over `count` values, of which `equal` count 1, some count `parts`, and the others count 0.
+
+    The result is in its lowest terms.
+    """
+    numerator, denominator = equal, 1
     for part in parts:
         numerator, denominator = numerator * part[1] + part[0] * denominator, denominator * part[1]
     denominator *= count
@@ -172,12 +181,12 @@ def mean(whole: int, parts: list[tuple[int, int]], count: int) -> tuple[int, int
 
 
 def argument_differences(expected: dict[str, Any], called: dict[str, Any], path: Path = ()) -> list[Difference]:
-    """Return every place where two argument objects differ, expected keys first, in the order they are written."""
+    """Return every place where two argument objects differ: the keys of `expected` in their order, then extra keys."""
     differences: list[Difference] = []
     for key, value in expected.items():
         other = called.get(key, ABSENT)
         kind = type(value)
-        if kind is type(other) in SCALARS and value == other:
+        if kind is type(other) in SELF_FROZEN and value == other:
             continue
         if other is ABSENT:
             differences.append(Difference("missing_argument", (*path, key), value, ABSENT))
@@ -191,13 +200,8 @@ def argument_differences(expected: dict[str, Any], called: dict[str, Any], path:
     return differences
 
 
-_TRUE: Final = object()
-_FALSE: Final = object()
-_NAN: Final = object()
-
-
 def frozen(value: Any) -> Hashable:
-    """Return a key that is equal for two JSON values exactly when `json_equal` says so."""
+    """Return a hashable key of a JSON value; two values have equal keys exactly if `json_equal` says they are equal."""
     kind = type(value)
     if kind in SELF_FROZEN:
         return value  # type: ignore[no-any-return]
@@ -211,7 +215,7 @@ def frozen(value: Any) -> Hashable:
 
 
 def has_mark(value: Any) -> bool:
-    """Return whether a value holds the mark, on its own or at any depth, also in a matcher; keys are not looked at."""
+    """Return whether a value is or contains the mark of a redacted secret, also in a matcher; keys do not count."""
     if type(value) is not dict and type(value) is not list:
         return is_redacted(value) or (type(value) not in SCALARS and getattr(value, "holds_mark", False))
     for item in value.values() if type(value) is dict else value:  # noqa: SIM110 - `any` would take more stack
@@ -221,12 +225,15 @@ def has_mark(value: Any) -> bool:
 
 
 def is_hidden(value: object) -> bool:
-    """Return whether a value cannot be compared with anything: an object can, as far as its keys are known."""
+    """Return whether a value is redacted, so that it cannot be compared.
+
+    An object is compared key by key, so it is never hidden as a whole.
+    """
     return type(value) is not dict and has_mark(value)
 
 
 def place(field: str, path: Path) -> str:
-    """Return where something stands in a call, such as `input_parameters.api_key`."""
+    """Return a field of a call and a path in it as one text, such as `input_parameters.filters[0]["max-price"]`."""
     return field + "".join(
         f".{part}" if isinstance(part, str) and part.isidentifier() else f"[{json.dumps(part)}]" for part in path
     )
