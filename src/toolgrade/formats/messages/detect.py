@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from toolgrade.formats.messages.transcript import FormatName
 
 _CALL_PART = re.compile("tool|function_call")
-"""In the type of a content part: it is a call or its answer. OpenAI's messages have no such parts."""
+"""Text in the type of a content part that is a call or its answer, such as `tool-call`; OpenAI has no such parts."""
 
 _ITEM_TYPES = frozenset(
     {
@@ -29,20 +29,22 @@ _ITEM_TYPES = frozenset(
         *("reasoning", "tool_search_output"),
     }
 )
+"""Types of items of OpenAI's Responses API, beside those that end in `_call` or `_call_output`."""
 
 _RESPONSES_PARTS = frozenset({"input_text", "output_text", "input_image", "input_file", "reasoning_text"})
 _ANTHROPIC_PARTS = frozenset({"thinking", "redacted_thinking", "container_upload"})
 _CHAT_PARTS = frozenset({"image_url", "input_audio"})
+"""Types of content parts that only one API has."""
 
 _LANGCHAIN_TYPES = frozenset({"ai", "human", "AIMessage", "HumanMessage", "AIMessageChunk", "constructor"})
 _AMBIGUOUS_LANGCHAIN_TYPES = frozenset({"tool", "system", "function", "remove", "developer", "chat"})
-"""These types are ambiguous: treat them as a message only with content."""
+"""Types that objects of other libraries have, too: such an object is a message only if it has content."""
 
 _BEDROCK_BLOCKS = (
     *("toolUse", "toolResult", "reasoningContent", "citationsContent", "guardContent"),
     *("image", "document", "video", "audio", "cachePoint"),
 )
-"""Keys of blocks with an object; other APIs have a type beside such a key, or a text under it."""
+"""Keys under which a block of Bedrock has an object; other APIs have a type beside such a key, or a text under it."""
 _OLLAMA_KEYS = frozenset({"tool_name", "thinking", "done"})
 _KEYS_OF_OLLAMA_OR_CHAT = _OLLAMA_KEYS | {"images", "tool_calls"}
 
@@ -56,7 +58,7 @@ SILENT_EVENTS = frozenset({"ping", "keepalive"})
 
 _CALL_KEYS = frozenset({"tool_calls", "function_call", "tool_call_id", "refusal"})
 _CHAT_KEYS = frozenset({"role", "content", "name", "annotations", "audio"}) | _CALL_KEYS
-"""Keys of a chat message. With plain text as content, one with no other key can have no other form."""
+"""Keys of a chat message. A message with plain text as content and no other keys can only be one."""
 
 CHAT_ROLES = ("user", "assistant", "tool", "system", "developer", "function")
 _TEXT_OR_NOTHING = frozenset({str, NoneType})
@@ -67,7 +69,8 @@ _CLAUDE_CODE_SHAPES: tuple[set[str], ...] = (
     *({"content", "parent_tool_use_id"}, {"content", "message_id", "model"}),
     *({"subtype", "num_turns"}, {"subtype", "data"}, {"subtype", "session_id"}),
 )
-"""Keys of messages of the Claude Agent SDK, whose classes are no field of them, and of lines of its stream."""
+"""Keys that identify messages of the Claude Agent SDK, which do not contain the names of their classes, and lines of
+its stream."""
 _SESSION_KEYS = frozenset({"sessionId", "parentUuid", "leafUuid"})
 
 _OTHER_SHAPES = (
@@ -81,9 +84,9 @@ _OTHER_SHAPES = (
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a message looks like: one of the formats that are read, or `None` for another one, with a description.
+    """The format that a message looks like, `None` for an unsupported one, and a description of what shows it.
 
-    It is `conclusive` where reading the message as another format would lose calls; otherwise it is a hint.
+    Evidence is conclusive if reading the message as another format would lose calls; otherwise it is a hint.
     """
 
     format: FormatName | None
@@ -116,7 +119,7 @@ Hint: TypeAlias = "tuple[FormatName, str, str]"
 def detect_format(entries: Sequence[Entry], hints: Sequence[Hint], notes: Notes) -> FormatName:
     """Return the one format of all messages; evidence for another format, or for two, is a problem."""
     if not hints and all(can_only_be_chat(entry) for _, entry in entries):
-        return chat_format(entries)  # nearly always
+        return chat_format(entries)  # most recordings
     conclusive: dict[FormatName, tuple[str, str]] = {}
     possible: list[FormatName] = []
     for name, path, phrase in hints:
@@ -144,18 +147,6 @@ def chat_format(entries: Iterable[Entry]) -> FormatName:
     return "ollama" if any(_is_of_ollama(object_of(entry)) for _, entry in entries) else "openai-chat"
 
 
-def _is_of_ollama(message: Fields) -> bool:
-    """Return whether a message of a chat can only be one of Ollama: its calls have objects as arguments, and no ids."""
-    if _KEYS_OF_OLLAMA_OR_CHAT.isdisjoint(message):
-        return False  # most messages
-    if any(message.get(key) is not None for key in _OLLAMA_KEYS):
-        return True
-    if isinstance(next(iter(list_of(message.get("images"))), None), str):  # others have objects there
-        return True
-    call = object_of(next(iter(list_of(message.get("tool_calls"))), None))
-    return call.get("id") is None and type(object_of(call.get("function")).get("arguments")) is dict
-
-
 def entries_in_format(format: FormatName, entries: Iterable[Entry], notes: Notes) -> list[Entry]:
     """Return the messages that may have a format; each one that has another format is a problem."""
     return [(path, message) for path, message in entries if may_have_format(format, message, path, notes)]
@@ -171,7 +162,7 @@ def may_have_format(format: FormatName, message: object, path: str, notes: Notes
 
 
 def evidence_of(message: Fields) -> Evidence | None:
-    """Return the evidence for a format in a message or item, `None` if it is equal in all formats."""
+    """Return the evidence for a format in a message or item, `None` if all formats would write it like this."""
     if can_only_be_chat(message):
         if message["role"] not in _ANSWER_ROLES and _CALL_KEYS.isdisjoint(message):
             return None
@@ -212,18 +203,16 @@ def is_adk_session(value: Fields) -> bool:
     return "events" in value and not value.keys().isdisjoint(("app_name", "appName"))
 
 
-def _adk_evidence(message: Fields) -> Evidence | None:
-    return _ADK if is_adk_event(message) else None
-
-
-def _claude_code_evidence(message: Fields) -> Evidence | None:
-    """Return the evidence in a message of Claude Code, and in any other line of its session files."""
-    is_of_session = "type" in message and not _SESSION_KEYS.isdisjoint(message)
-    return _CLAUDE_CODE if is_of_session or is_claude_code(message) else None
+def is_item(message: Fields) -> bool:
+    """Return whether an object without a role is an item of OpenAI's Responses API."""
+    return _item_evidence(_type_of(message), _ITEM_TYPES) is not None
 
 
 def stream_of(event: Fields) -> FormatName | None:
-    """Return the format of the stream that an object is an event of; a last piece may be a whole response, too."""
+    """Return the format of the stream that an object is an event of, `None` if it is not an event.
+
+    The last event of some streams is a whole response.
+    """
     kind = _type_of(event)
     # Azure's chunks with the results of its filter have the object "".
     if event.get("object") == "chat.completion.chunk" or (event.get("object") == "" and "choices" in event):
@@ -240,13 +229,13 @@ def stream_of(event: Fields) -> FormatName | None:
 
 
 def is_event(value: object) -> bool:
-    """Return whether a value is an event of a stream, which may have all of the response."""
+    """Return whether a value is an event of a stream; its last event may contain the whole response."""
     event = object_of(value)
     return stream_of(event) is not None or _type_of(event) in SILENT_EVENTS
 
 
 def is_piece(value: object) -> bool:
-    """Return whether a value is a piece of a streamed response, and not a whole one."""
+    """Return whether a value is an event of a stream that contains only a piece of the response."""
     event = object_of(value)
     stream = stream_of(event)
     if stream == "openai-responses":
@@ -254,10 +243,32 @@ def is_piece(value: object) -> bool:
     if stream == "ollama":
         return not event["done"]
     if stream == "gemini":
-        return not any(
-            first_of(object_of(one), "finishReason", "finish_reason") for one in list_of(event["candidates"])
-        )
+        candidates = map(object_of, list_of(event["candidates"]))
+        return not any(first_of(candidate, "finishReason", "finish_reason") for candidate in candidates)
     return is_event(event)
+
+
+def _is_of_ollama(message: Fields) -> bool:
+    """Return whether a chat message can only be one of Ollama."""
+    if _KEYS_OF_OLLAMA_OR_CHAT.isdisjoint(message):
+        return False  # most messages
+    if any(message.get(key) is not None for key in _OLLAMA_KEYS):
+        return True
+    if isinstance(next(iter(list_of(message.get("images"))), None), str):  # other APIs have objects there
+        return True
+    # Ollama's calls have no ids, and an object as arguments, where OpenAI's have JSON text.
+    call = object_of(next(iter(list_of(message.get("tool_calls"))), None))
+    return call.get("id") is None and type(object_of(call.get("function")).get("arguments")) is dict
+
+
+def _claude_code_evidence(message: Fields) -> Evidence | None:
+    """Return the evidence in a message of Claude Code, and in any other line of its session files."""
+    is_of_session = "type" in message and not _SESSION_KEYS.isdisjoint(message)
+    return _CLAUDE_CODE if is_of_session or is_claude_code(message) else None
+
+
+def _adk_evidence(message: Fields) -> Evidence | None:
+    return _ADK if is_adk_event(message) else None
 
 
 def _type_evidence(message: Fields) -> Evidence | None:
@@ -268,31 +279,25 @@ def _type_evidence(message: Fields) -> Evidence | None:
     return _item_evidence(kind, _ITEM_TYPES) or _gemini_evidence(message)
 
 
-def _type_evidence_beside_role(message: Fields) -> Evidence | None:
-    """Return the evidence in the type of a message, which counts only where no other message has it."""
-    if "lc" in message:
-        return _LANGCHAIN
-    return _item_evidence(_type_of(message), {"additional_tools"}) or _gemini_evidence(message)
-
-
-def _type_of(value: object) -> str:
-    return part_type(value) or ""
-
-
 def _is_langchain_type(kind: str, message: Fields) -> bool:
     if kind in _AMBIGUOUS_LANGCHAIN_TYPES:
         return "content" in message or "data" in message
     return kind in _LANGCHAIN_TYPES
 
 
-def is_item(message: Fields) -> bool:
-    """Return whether an object without a role is an item of OpenAI's Responses API."""
-    return _item_evidence(_type_of(message), _ITEM_TYPES) is not None
-
-
 def _item_evidence(kind: str, item_types: Collection[str]) -> Evidence | None:
     if kind in item_types or kind.endswith(("_call", "_call_output")):
         return Evidence("openai-responses", f"items of OpenAI's Responses API (type {kind!r})")
+    return None
+
+
+def _gemini_evidence(message: Fields) -> Evidence | None:
+    """Return the evidence in the role `model`, or in `parts` without a type; the parts of other formats have one."""
+    parts = message.get("parts")
+    has_parts = isinstance(parts, (list, tuple)) and message.keys().isdisjoint(("content", "kind"))
+    has_type = any(object_of(part).keys() & {"type", "kind", "part_kind"} for part in list_of(parts))
+    if (has_parts and not has_type) or message.get("role") == "model":
+        return Evidence("gemini", "contents of Google's Gemini API")
     return None
 
 
@@ -306,16 +311,11 @@ def _shape_evidence(message: Fields) -> Evidence | None:
     return None
 
 
-def _gemini_evidence(message: Fields) -> Evidence | None:
-    """Return the evidence in the role `model`, or in `parts` without a type, which those of other formats have."""
-    parts = message.get("parts")
-    is_content = isinstance(parts, (list, tuple)) and message.keys().isdisjoint(("content", "kind"))
-    is_content = is_content and not any(
-        object_of(part).keys() & {"type", "kind", "part_kind"} for part in list_of(parts)
-    )
-    return (
-        Evidence("gemini", "contents of Google's Gemini API") if is_content or message.get("role") == "model" else None
-    )
+def _type_evidence_beside_role(message: Fields) -> Evidence | None:
+    """Return the evidence in the type of a message with a role; most types say nothing then, such as `message`."""
+    if "lc" in message:
+        return _LANGCHAIN
+    return _item_evidence(_type_of(message), {"additional_tools"}) or _gemini_evidence(message)
 
 
 def _part_evidence(message: Fields) -> Evidence | None:
@@ -353,7 +353,7 @@ def _key_evidence(message: Fields) -> Evidence | None:
 
 
 def _unsupported_call_evidence(message: Fields) -> Evidence | None:
-    """Return the evidence in calls of a message that stand where no format that is read has them."""
+    """Return the evidence in calls of a message under a key where no supported format has them."""
     if message.get("toolCalls"):
         return Evidence(None, "another format (calls under 'toolCalls'; they belong under 'tool_calls')")
     if isinstance(message.get("parts"), (list, tuple)) and "content" not in message:
@@ -366,7 +366,7 @@ def _unsupported_call_evidence(message: Fields) -> Evidence | None:
 
 
 def _hint(message: Fields) -> Evidence | None:
-    """Return evidence that is not conclusive: the message means the same in all formats."""
+    """Return evidence that is not conclusive: read as any other format, the message has no fewer calls."""
     parts = list_of(message.get("content"))
     types = {part_type(part) for part in parts}
     if any(part_type(part) is None and object_of(first_of(object_of(part), *_BEDROCK_BLOCKS)) for part in parts):
@@ -383,5 +383,10 @@ def _is_message_item(message: Fields) -> bool:
     return message.get("type") == "message" and "stop_reason" not in message
 
 
+def _type_of(value: object) -> str:
+    return part_type(value) or ""
+
+
+# The first evidence counts, so a check that knows more comes first.
 _CHECKS_WITHOUT_ROLE: tuple[_Check, ...] = (_claude_code_evidence, _adk_evidence, _type_evidence, _shape_evidence)
 _CHECKS_WITH_ROLE: tuple[_Check, ...] = (_type_evidence_beside_role, _part_evidence, _key_evidence, _hint)
