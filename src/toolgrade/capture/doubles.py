@@ -137,10 +137,11 @@ class Cursor(Protocol):
 
 
 _cursor: Final[ContextVar[Cursor | Literal["inside"] | None]] = ContextVar("toolgrade_tape_cursor", default=None)
-"""Where the calls of this context are on a tape; or they are part of a tool that runs."""
+"""The cursor that answers the calls of this context; `"inside"` if they are made by a tool that runs, and run, too."""
 _open: Final[list[Any]] = []
 """The tapes that are open, in any thread."""
 _undo: Final[list[Callable[[], object]]] = []
+"""What undoes the patches of the frameworks, in the order in which they were made."""
 _answers: Final[dict[object, Answer]] = {}
 """What answered the executions that have a key in their framework, for recorders; empty without a tape."""
 _lock: Final = ForkSafeLock()
@@ -234,7 +235,7 @@ def answer_to(key: object) -> Answer | None:
 
 @contextmanager
 def at(cursor: Cursor | None) -> Generator[None, None, None]:
-    """Let the calls in this block ask this cursor; `None` for calls that are part of a tool that runs."""
+    """Let the calls in this block ask this cursor; with `None`, a tool makes them that runs, so they run, too."""
     # Not a token of the context variable: a fixture may end in another context than it began in.
     earlier = _cursor.get()
     _cursor.set("inside" if cursor is None else cursor)
@@ -261,24 +262,15 @@ def opened(tape: Any) -> Generator[None, None, None]:  # noqa: ANN401 - as `Curs
                 _answers.clear()
 
 
-def _patch() -> None:
-    """Let the tools of each installed framework ask for doubles."""
-    from importlib.metadata import entry_points  # noqa: PLC0415 - not loaded with every recorder
-
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-        try:
-            undo: Callable[[], object] | None = point.load()()
-        except Exception as error:
-            _unpatch()
-            message = f"{point.value} cannot replace the tools of {point.name}, so they would run: {error!r}"
-            raise ReplayError(f"{message}; repair or uninstall {getattr(point.dist, 'name', point.name)}") from error
-        if undo is not None:
-            _undo.append(undo)
-
-
-def _unpatch() -> None:
-    while _undo:
-        _undo.pop()()
+@contextmanager
+def run_of(golden: object) -> Generator[Cursor | None, None, None]:
+    """Open a cursor of its own for one run of an agent on a golden, if a tape is open in this context; yield it."""
+    cursor = _cursor.get()
+    if cursor is None or cursor == "inside" or cursor.tape not in _open:
+        yield None
+    else:
+        with cursor.tape.run(golden) as own:
+            yield own
 
 
 def exception_of(text: str) -> Exception:
@@ -310,27 +302,36 @@ def exception_of(text: str) -> Exception:
     return type(name, (ReplayError,), {"__module__": __name__})(detail)  # type: ignore[no-any-return]
 
 
+def _patch() -> None:
+    """Let the tools of each installed framework ask for doubles."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - not loaded with every recorder
+
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        try:
+            undo: Callable[[], object] | None = point.load()()
+        except Exception as error:
+            _unpatch()
+            message = f"{point.value} cannot replace the tools of {point.name}, so they would run: {error!r}"
+            raise ReplayError(f"{message}; repair or uninstall {getattr(point.dist, 'name', point.name)}") from error
+        if undo is not None:
+            _undo.append(undo)
+
+
+def _unpatch() -> None:
+    while _undo:
+        _undo.pop()()
+
+
 def _types_named(name: str) -> list[type[Exception]]:
-    """Return the type of exceptions with this name; none if several have it."""
+    """Return the one type of exceptions with this name in a list; an empty list if there is none, or several."""
     built_in = getattr(builtins, name, None)
     if isinstance(built_in, type) and issubclass(built_in, Exception):
         return [built_in]
     found: set[type[Exception]] = set()
     waiting: list[type[Exception]] = [Exception]
-    for kind in waiting:  # grows while it is walked
-        inner = [one for one in type.__subclasses__(kind) if one not in found]
+    for kind in waiting:  # the list grows during the loop
+        inner = [subclass for subclass in type.__subclasses__(kind) if subclass not in found]
         waiting += inner
         found.update(inner)
-    named = [one for one in found if one.__name__ == name and one.__module__ != __name__]
+    named = [kind for kind in found if kind.__name__ == name and kind.__module__ != __name__]
     return named if len(named) == 1 else []
-
-
-@contextmanager
-def run_of(golden: object) -> Generator[Cursor | None, None, None]:
-    """Let the calls in this block be those of one run of an agent on a golden, if a tape is open in this context."""
-    cursor = _cursor.get()
-    if cursor is None or cursor == "inside" or cursor.tape not in _open:
-        yield None
-    else:
-        with cursor.tape.run(golden) as own:
-            yield own

@@ -1,4 +1,8 @@
-"""Tools of plain Python, which a recording answers while one is replayed."""
+"""Tools of plain Python that ask the tape before they run, so that a recording can answer in their place.
+
+There is one wrapper for each kind of function: plain, async, generator and async generator. All do the same: without a
+double they call the tool, an `Answer` they wait for and give, and a `RunningTool` they tell what the tool returned.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +26,13 @@ def replayable(
     observable: Observable,
     name_arguments: Callable[[tuple[Any, ...], JsonObject], JsonObject],
 ) -> Callable[..., Any]:
-    """Return what is called in the place of a tool: it, or what a recording answers; `code` shows of which kind it is.
+    """Return a function of the same kind as a tool, which returns what a recording answers, or else calls the tool.
 
-    Of a generator, the returned function returns one.
+    Args:
+        function: The tool.
+        code: The function inside of the tool's wrappers, which shows the kind: async, a generator, or neither.
+        observable: What `@observe` knows of the tool.
+        name_arguments: Returns the arguments of a call by their names.
     """
 
     def ask(args: tuple[Any, ...], kwargs: JsonObject) -> Answer | RunningTool | None:
@@ -55,7 +63,8 @@ def _plain(function: Callable[..., Any], ask: _Ask, give: _Give) -> Callable[...
             time.sleep(double.delay)
             return give(double)
         with double.running():
-            double.returned(result := function(*args, **kwargs))
+            result = function(*args, **kwargs)
+            double.returned(result)
         return result
 
     return call
@@ -70,13 +79,15 @@ def _awaited(function: Callable[..., Any], ask: _Ask, give: _Give) -> Callable[.
             await _sleep(double.delay)
             return give(double)
         with double.running():
-            double.returned(result := await function(*args, **kwargs))
+            result = await function(*args, **kwargs)
+            double.returned(result)
         return result
 
     return call
 
 
-# A stream that runs is recorded as a whole: between two pieces it is its reader that runs, and not the tool.
+# The tool of a stream runs to its end before its first piece is passed on: between two pieces of a running stream, the
+# calls of its reader would count as calls of the tool.
 
 
 def _stream(function: Callable[..., Any], ask: _Ask, give: _Give) -> Callable[..., Any]:
@@ -89,7 +100,8 @@ def _stream(function: Callable[..., Any], ask: _Ask, give: _Give) -> Callable[..
             pieces = _pieces(give(double))
         else:
             with double.running():
-                double.returned(join_pieces(pieces := list(function(*args, **kwargs))))
+                pieces = list(function(*args, **kwargs))
+                double.returned(join_pieces(pieces))
         return (piece for piece in pieces)
 
     return start
@@ -102,7 +114,8 @@ def _async_stream(function: Callable[..., Any], ask: _Ask, give: _Give) -> Calla
             pieces = _pieces(give(double))
         else:
             with double.running():
-                double.returned(join_pieces(pieces := [piece async for piece in function(*args, **kwargs)]))
+                pieces = [piece async for piece in function(*args, **kwargs)]
+                double.returned(join_pieces(pieces))
         for piece in pieces:
             yield piece
 
@@ -120,7 +133,7 @@ async def _sleep(seconds: float) -> None:
 
 
 def _pieces(output: object) -> list[Any]:
-    """Return the pieces of a recorded stream, whose texts were joined."""
+    """Return the pieces of a recorded stream: the items of a list, or one piece if its texts were joined."""
     if isinstance(output, list):
         return output
     return [] if output in (None, "", ABSENT) else [output]
