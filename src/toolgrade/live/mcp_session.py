@@ -24,7 +24,8 @@ from toolgrade.live.recorder import SpanFields, span_fields
 
 _CALL: Final = "tools/call"
 _LIST: Final = "tools/list"
-_HELLO: Final = frozenset({"initialize", "server/discover"})
+_HANDSHAKES: Final = frozenset({"initialize", "server/discover"})
+"""Methods whose request names the client, and whose result names the server."""
 _CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
 _SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 _MAX_PROGRESS: Final = 100
@@ -33,7 +34,15 @@ _MAX_PROGRESS: Final = 100
 
 @dataclass
 class _McpCall:
-    """One call that is not answered yet."""
+    """One call that is not answered yet.
+
+    Attributes:
+        name, arguments: Those of the tool, as the client sent them.
+        span: Id of the call's span.
+        begun: Time of the request, in nanoseconds since 1970.
+        token: Value by which reports of progress name the call, `None` if the client wants no reports.
+        progress: The reports, as events of the span.
+    """
 
     name: str
     arguments: Any
@@ -67,7 +76,7 @@ class McpSession:
         self._calls: dict[object, _McpCall] = {}
 
     def named(self, *, client: str, server: str) -> None:
-        """Note the names of client and server, if the session began earlier."""
+        """Set the names of client and server, if the session began before the recording."""
         self._client, self._server = client, server
 
     # Requests of the client
@@ -79,7 +88,7 @@ class McpSession:
             self._client = _name_in(fields, "clientInfo", _CLIENT_INFO) or self._client
             if method == _CALL:
                 self._begin(key, fields)
-            elif method in _HELLO:
+            elif method in _HANDSHAKES:
                 self._methods[key] = str(method)
             elif method == _LIST:
                 self._methods[key] = _LIST
@@ -87,9 +96,13 @@ class McpSession:
                     self._tools, self._knows_all_tools = {}, False
 
     def _begin(self, key: object, params: Fields) -> None:
-        token = object_of(params.get("_meta")).get("progressToken")
-        arguments = as_object(params.get("arguments")) or {}
-        call = _McpCall(text_of(params.get("name")) or "", arguments, token_hex(8), time.time_ns(), token)
+        call = _McpCall(
+            name=text_of(params.get("name")) or "",
+            arguments=as_object(params.get("arguments")) or {},
+            span=token_hex(8),
+            begun=time.time_ns(),
+            token=object_of(params.get("_meta")).get("progressToken"),
+        )
         self._calls[key] = call
         if not self._has_calls:
             self._has_calls = True
@@ -97,7 +110,7 @@ class McpSession:
         self._write_call(call, None, {CALL_STATUS: "cancelled"})
 
     def cancelled(self, key: object, reason: object = None) -> None:
-        """Note that the client gave a request up; an answer that comes all the same means nothing."""
+        """Note that the client gave up a request; an answer that still comes is ignored."""
         with self._lock:
             call = self._calls.pop(key, None)
             if call is not None:
@@ -106,7 +119,7 @@ class McpSession:
     # Answers of the server
 
     def progressed(self, params: object) -> None:
-        """Note how far a call has come."""
+        """Note a report of progress, as an event of the call that it names."""
         fields = object_of(params)
         with self._lock:
             for call in self._calls.values():
@@ -122,18 +135,10 @@ class McpSession:
         with self._lock:
             call = self._calls.pop(key, None)
             if call is not None:
-                result = {"content": [], "isError": False, **fields}
-                if not result["content"] and "structuredContent" in result:
-                    result["content"] = [{"type": "text", "text": json_text(result["structuredContent"])}]
-                failed = result["isError"] is True
-                error = _text_in(result) if failed else None
-                attributes = {"gen_ai.tool.call.result": json_text(result)}
-                if failed:
-                    attributes["error.type"] = "tool_error"
-                self._write_call(call, time.time_ns(), {**attributes, **self._unknown(call, failed)}, error)
+                self._write_answered_call(call, fields)
                 return
             method = self._methods.pop(key, None)
-            if method in _HELLO:
+            if method in _HANDSHAKES:
                 self._server = _name_in(fields, "serverInfo", _SERVER_INFO) or self._server
             elif method == _LIST:
                 tools = map(object_of, list_of(fields.get("tools")))
@@ -148,7 +153,7 @@ class McpSession:
             self._methods.pop(key, None)
             call = self._calls.pop(key, None)
             if call is not None:
-                self._write_call(call, time.time_ns(), self._unknown(call, failed=True), error)
+                self._write_call(call, time.time_ns(), self._unknown_tool(call), error)
 
     def tools_changed(self) -> None:
         """Note that the server offers other tools, which nobody has asked for yet."""
@@ -164,9 +169,20 @@ class McpSession:
 
     # Spans
 
-    def _unknown(self, call: _McpCall, failed: bool) -> dict[str, str]:
-        """Return the status of a call that failed and names no tool among those that were offered."""
-        is_unknown = failed and self._knows_all_tools and call.name not in self._tools
+    def _write_answered_call(self, call: _McpCall, fields: Fields) -> None:
+        result = {"content": [], "isError": False, **fields}
+        if not result["content"] and "structuredContent" in result:
+            result["content"] = [{"type": "text", "text": json_text(result["structuredContent"])}]
+        attributes = {"gen_ai.tool.call.result": json_text(result)}
+        error: str | None = None
+        if result["isError"] is True:
+            attributes |= {"error.type": "tool_error", **self._unknown_tool(call)}
+            error = _text_in(result)
+        self._write_call(call, time.time_ns(), attributes, error)
+
+    def _unknown_tool(self, call: _McpCall) -> dict[str, str]:
+        """Return the status of a failed call if its tool is not one that the server offers, else no attribute."""
+        is_unknown = self._knows_all_tools and call.name not in self._tools
         return {CALL_STATUS: "unknown_tool"} if is_unknown else {}
 
     def _write_session(self, at: int | None = None, error: str | None = None) -> None:
