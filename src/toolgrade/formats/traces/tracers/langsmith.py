@@ -1,7 +1,7 @@
-"""LangSmith runs: in a list, one a line, or nested in each other (LangSmith documentation, "Run (span) data format").
+"""Exports of LangSmith: its runs in a list, one a line, or nested in each other, which are read as spans.
 
 A tool run has its arguments under `input`, often as the `repr` of an object, and returns LangChain's tool message,
-which has the id of the call.
+which has the id of the call. Source: LangSmith documentation, "Run (span) data format".
 """
 
 from __future__ import annotations
@@ -33,10 +33,6 @@ def is_langsmith(fields: Fields) -> bool:
     return _is_run(fields) or (isinstance(fields.get("runs"), list) and all_entries(fields["runs"], is_langsmith))
 
 
-def _is_run(fields: Fields) -> bool:
-    return isinstance(fields.get("run_type"), str) and "id" in fields
-
-
 def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
     """Return the spans of a file.
 
@@ -47,18 +43,8 @@ def spans_in(entries: list[tuple[str, Any]], notes: Notes) -> list[Span]:
     return list(_spans(entries, notes))
 
 
-def _drop_hidden_values(tree: Tree) -> None:
-    """Mark the arguments and results of tools as not captured where the client hid them.
-
-    The client writes `{}` for hidden values, and `{}` is also a valid value. Models show which of the two it is:
-    a model always receives messages, so an empty prompt or reply means that this side of the trace is hidden.
-    """
-    models = [span for span in tree.of_kind("model") if span.exporter == _NAME]
-    hides_inputs = any(not span.prompt for span in models)
-    hides_outputs = any(span.reply is None and span.error is None for span in models)
-    for run in (span.tool_run for span in tree.of_kind("tool")):
-        run.arguments = ABSENT if hides_inputs and run.arguments == {} else run.arguments
-        run.result = ABSENT if hides_outputs and run.result == {} else run.result
+def _is_run(fields: Fields) -> bool:
+    return isinstance(fields.get("run_type"), str) and "id" in fields
 
 
 def _spans(entries: list[tuple[str, Any]], notes: Notes) -> Iterator[Span]:
@@ -107,9 +93,11 @@ def _span(fields: Fields, path: str, trace: str, parent: str) -> Span:
 
 
 def _error_of(fields: Fields) -> str | None:
-    """Return the error of a run without its traceback."""
+    """Return the error of a run without its traceback, or the first line of one that is only a traceback."""
     error = text_of(fields.get("error"))
-    return error and (error.partition("Traceback (most recent call last)")[0].strip() or error.splitlines()[0])
+    if error is None:
+        return None
+    return error.partition("Traceback (most recent call last)")[0].strip() or error.splitlines()[0]
 
 
 def _tool_attributes(fields: Fields, extra: Fields) -> Attributes:
@@ -154,6 +142,20 @@ def _complete(span: Span) -> None:
     if span.kind == "other" and span.parent is None and "model" in speakers_of(span.reply_messages):
         span.kind, span.agent = "agent", span.agent or span.name
     span.input_text, span.output_text = last_text(span.prompt, "user"), last_text(span.reply_messages, "model")
+
+
+def _drop_hidden_values(tree: Tree) -> None:
+    """Mark the arguments and results of tools as not captured where the client hid them.
+
+    The client writes `{}` for hidden values, and `{}` is also a valid value. Models show which of the two it is:
+    a model always receives messages, so an empty prompt or reply means that this side of the trace is hidden.
+    """
+    models = [span for span in tree.of_kind("model") if span.exporter == _NAME]
+    hides_inputs = any(not span.prompt for span in models)
+    hides_outputs = any(span.reply is None and span.error is None for span in models)
+    for run in (span.tool_run for span in tree.of_kind("tool")):
+        run.arguments = ABSENT if hides_inputs and run.arguments == {} else run.arguments
+        run.result = ABSENT if hides_outputs and run.result == {} else run.result
 
 
 LANGSMITH = Tracer(
