@@ -65,13 +65,13 @@ _WRAPPERS: dict[str, Speaker | None] = {
     "response": "model",
     "content": None,
 }
-"""Keys of objects that hold messages, in the order of preference, and the speaker where a message names none."""
+"""Keys of objects that hold messages, best first, with the speaker of messages under them that name none."""
 
 NOTHING = frozenset({"", "{}", "[]", "null", "<not serializable>"})
-"""Texts that instrumentations write where they have nothing to keep."""
+"""Texts that instrumentations write if there is no value."""
 _CONTENT_KEYS = ("content", "parts", "contents", "blocks")
 _MARKS_OF_REPLY = ("content", "message", "finishReason", "finish_reason")
-"""Keys of a choice, or of a candidate."""
+"""Keys of a choice of OpenAI, or of a candidate of Gemini."""
 _PART_KEYS = frozenset({"type", "text", "toolUse", "toolResult"})
 _FRAMED_ANSWER = re.compile(r"(?:Call id: ([^\n]*)\n)?(Error|Observation):\n(.*)", re.DOTALL)
 """The text that a framework puts around an observation or an error before it shows it to the model."""
@@ -99,13 +99,13 @@ class TraceMessage:
     """One message of a trace.
 
     Attributes:
-        speaker: Who speaks; `"tool"` gives an answer.
+        speaker: Who speaks; a message of `"tool"` is the answer to a call.
         path: JSON path of the message.
-        text: The words, `None` where there are none.
-        requests: The calls that it asks for, in their order; the `source` of each is its path.
+        text: The text, `None` if the message has none.
+        requests: The calls that the model asks for, in their order; the `source` of each is its path.
         answer: The answer to a call.
+        bare: Whether this is a call in a list without a message around it; adjacent ones become one message.
         parts: The texts and images of a user's message in their order, `None` if it has no image.
-        bare: The message is a call that stands outside of any message; adjacent ones are one message.
     """
 
     speaker: Speaker
@@ -164,20 +164,6 @@ def read_once(
     return [message.below(path) for message in messages]
 
 
-def _is_json(value: object) -> bool:
-    """Return whether a value has JSON types only; marshal writes any other buffer as if it were bytes."""
-    stack = [value]
-    while stack:
-        item = stack.pop()
-        if type(item) is dict:
-            stack += [*item, *item.values()]
-        elif type(item) is list:
-            stack += item
-        elif type(item) not in _JSON_TYPES:
-            return False
-    return True
-
-
 def messages_in(value: object, path: str, default: Speaker, depth: int = 0) -> list[TraceMessage]:
     """Return the messages in a value, in their order; none where it holds no message.
 
@@ -194,6 +180,68 @@ def messages_in(value: object, path: str, default: Speaker, depth: int = 0) -> l
     if isinstance(value, (list, tuple)):
         return _messages_in_list(value, path, default, depth)
     return _object(object_of(value), path, default, depth)
+
+
+def event_message(fields: Fields, path: str) -> list[TraceMessage]:
+    """Return the message in the fields of an event, with calls as JSON text decoded."""
+
+    def read() -> list[TraceMessage]:
+        message = {"content": None, **fields}
+        if "tool_calls" in message:
+            message["tool_calls"] = decoded(message["tool_calls"])
+        if message.get("role") == "tool" and message.get("tool_call_id") is None:
+            message["tool_call_id"] = message.get("id")
+        return messages_in(message, "", "user")
+
+    return read_once(fields, path, "event", read)
+
+
+def automatic_calls_in(value: object, path: str) -> list[TraceMessage]:
+    """Return what google-genai sent in all for a response: the contents of the request, and the calls that it made."""
+    is_other = isinstance(value, str) and not any(key in value for key in HISTORY_KEYS)
+    fields = {} if is_other else json_object(value)
+    key = first_key(fields, *HISTORY_KEYS)
+    return messages_in(fields[key], f"{path}.{key}", "user") if key else []
+
+
+def langchain_answer(fields: Fields) -> Answer | None:
+    """Return the answer in LangChain's message of a tool; `None` in any other object."""
+    if "lc" not in fields and fields.get("type") not in ("tool", "ToolMessage"):
+        return None
+    answers = answers_in(messages_in(fields, "$", "tool"))
+    return answers[0] if len(answers) == 1 else None
+
+
+def tools_beside_messages(value: object) -> Iterator[Fields]:
+    """Yield the tool definitions in a prompt: under `tools`, or among its messages."""
+    prompt = decoded(value)
+    if isinstance(prompt, list):
+        # Some tracers append the definitions to the messages, with role `tool`.
+        return filter(None, map(_tool_definition, map(object_of, prompt)))
+    return map(_tool_in_list, list_of(object_of(prompt).get("tools")))
+
+
+def is_response(value: object) -> bool:
+    """Return whether a value is the reply of a model in the form of an API; one without words and calls is no text."""
+    fields = json_object(value)
+    message = object_of(object_of(fields.get("output")).get("message")) or fields
+    lists = (fields.get("candidates"), fields.get("choices"))
+    return (
+        (_ROLES.get(str(message.get("role"))) == "model" and not message.keys().isdisjoint(_CONTENT_KEYS))
+        or fields.get("object") == "response"
+        or as_object(first_of(fields, "promptFeedback", "prompt_feedback")) is not None
+        or any(all_entries(entries or [], lambda one: not one.keys().isdisjoint(_MARKS_OF_REPLY)) for entries in lists)
+    )
+
+
+def is_unread(message: TraceMessage) -> bool:
+    """Return whether the text of the model is a printed object that cannot be read, and so not its answer."""
+    text = message.text or ""
+    if message.speaker != "model" or not _PRINTED.match(text):
+        return False
+    if _CLASS_OF_SDK.match(text):
+        return True
+    return _printed_value(text) is None and _MARK_OF_PRINTED.search(text) is not None
 
 
 def requests_in(messages: Iterable[TraceMessage]) -> list[Request]:
@@ -244,51 +292,18 @@ def final_text(messages: Sequence[TraceMessage]) -> str | None:
     return None
 
 
-def tools_beside_messages(value: object) -> Iterator[Fields]:
-    """Yield the tool definitions in a prompt: under `tools`, or among its messages."""
-    prompt = decoded(value)
-    if isinstance(prompt, list):
-        # Some tracers append the definitions to the messages, with role `tool`.
-        return filter(None, map(_tool_definition, map(object_of, prompt)))
-    return map(_tool_in_list, list_of(object_of(prompt).get("tools")))
-
-
-def _tool_in_list(entry: object) -> Fields:
-    fields = object_of(entry)
-    return object_of(fields.get("data")) or fields  # around it, some have the class of the tool
-
-
-def _tool_definition(message: Fields) -> Fields | None:
-    """Return the tool that a message of role `tool` defines; `None` where it is an answer."""
-    if message.get("role") != "tool" or "tool_call_id" in message:
-        return None
-    content = json_object(message.get("content"))
-    function = object_of(content.get("function"))
-    if "name" not in message and _HOSTED_TOOL.match(string_of(content.get("type"))):
-        return content
-    return content if text_of(function.get("name")) and "arguments" not in function else None
-
-
-def event_message(fields: Fields, path: str) -> list[TraceMessage]:
-    """Return the message in the fields of an event, with calls as JSON text decoded."""
-
-    def read() -> list[TraceMessage]:
-        message = {"content": None, **fields}
-        if "tool_calls" in message:
-            message["tool_calls"] = decoded(message["tool_calls"])
-        if message.get("role") == "tool" and message.get("tool_call_id") is None:
-            message["tool_call_id"] = message.get("id")
-        return messages_in(message, "", "user")
-
-    return read_once(fields, path, "event", read)
-
-
-def langchain_answer(fields: Fields) -> Answer | None:
-    """Return the answer in LangChain's message of a tool; `None` in any other object."""
-    if "lc" not in fields and fields.get("type") not in ("tool", "ToolMessage"):
-        return None
-    answers = answers_in(messages_in(fields, "$", "tool"))
-    return answers[0] if len(answers) == 1 else None
+def _is_json(value: object) -> bool:
+    """Return whether a value has JSON types only; marshal writes any other buffer as if it were bytes."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if type(item) is dict:
+            stack += [*item, *item.values()]
+        elif type(item) is list:
+            stack += item
+        elif type(item) not in _JSON_TYPES:
+            return False
+    return True
 
 
 def _messages_in_text(value: str, path: str, default: Speaker, depth: int) -> list[TraceMessage]:
@@ -331,8 +346,29 @@ def _entry(entry: object, default: Speaker, depth: int) -> list[TraceMessage]:
     return [TraceMessage("model", "", None, (call,), bare=True)]
 
 
+def _object(fields: Fields, path: str, default: Speaker, depth: int) -> list[TraceMessage]:
+    """Return the messages in an object: those it is by the first form that fits, else those under its wrapper keys."""
+    chain = langchain.message_fields(fields)
+    if chain is not None:
+        return _langchain_message(chain, path)
+    call = _bare_call(fields, path)
+    if call is not None:
+        return [TraceMessage("model", path, None, (call,))]
+    if str(fields.get("type")).endswith("_output") and "call_id" in fields:
+        answer = read_responses_answer(fields)
+        return [TraceMessage("tool", path, answer=answer)] if answer else []
+    reason = string_of(first_of(fields, "finishReason", "finish_reason", "stopReason"))
+    if reason in LOST_CALLS:
+        fields = _with_lost_call(fields, reason)
+    if fields.get("role") is not None and not isinstance(fields.get("message"), dict):
+        return _message(fields, path)
+    if isinstance(fields.get("parts"), list):
+        return _message({**fields, "role": default}, path)
+    return _wrapped_messages(fields, path, default, depth)
+
+
 def _bare_call(fields: Fields, path: str) -> Request | None:
-    """Return the call that an object outside of a message is."""
+    """Return an object as a call, in any form without a message around it; `None` if it is not one."""
     if "role" in fields or "content" in fields:
         return None
     if _is_plain_call(fields):
@@ -354,26 +390,6 @@ def _is_plain_call(fields: Fields) -> bool:
     )
 
 
-def _object(fields: Fields, path: str, default: Speaker, depth: int) -> list[TraceMessage]:
-    chain = langchain.message_fields(fields)
-    if chain is not None:
-        return _langchain_message(chain, path)
-    call = _bare_call(fields, path)
-    if call is not None:
-        return [TraceMessage("model", path, None, (call,))]
-    if str(fields.get("type")).endswith("_output") and "call_id" in fields:
-        answer = read_responses_answer(fields)
-        return [TraceMessage("tool", path, answer=answer)] if answer else []
-    reason = string_of(first_of(fields, "finishReason", "finish_reason", "stopReason"))
-    if reason in LOST_CALLS:
-        fields = _with_lost_call(fields, reason)
-    if fields.get("role") is not None and not isinstance(fields.get("message"), dict):
-        return _message(fields, path)
-    if isinstance(fields.get("parts"), list):
-        return _message({**fields, "role": default}, path)
-    return _wrapped_messages(fields, path, default, depth)
-
-
 def _with_lost_call(fields: Fields, reason: str) -> Fields:
     """Return a candidate of Gemini, a response of Bedrock or a message with the call that the API left out of it."""
     content = object_of(first_of(fields, "content", "output"))
@@ -382,27 +398,6 @@ def _with_lost_call(fields: Fields, reason: str) -> Fields:
     has_call = any(isinstance(piece_of(part, ""), Request) for part in parts_of(first_of(message, "content", "parts")))
     details = string_of(first_of(fields, "finishMessage", "finish_message"))
     return message if has_call else with_lost_call(message, reason, details)
-
-
-def automatic_calls_in(value: object, path: str) -> list[TraceMessage]:
-    """Return what google-genai sent in all for a response: the contents of the request, and the calls that it made."""
-    is_other = isinstance(value, str) and not any(key in value for key in HISTORY_KEYS)
-    fields = {} if is_other else json_object(value)
-    key = first_key(fields, *HISTORY_KEYS)
-    return messages_in(fields[key], f"{path}.{key}", "user") if key else []
-
-
-def is_response(value: object) -> bool:
-    """Return whether a value is the reply of a model in the form of an API; one without words and calls is no text."""
-    fields = json_object(value)
-    message = object_of(object_of(fields.get("output")).get("message")) or fields
-    lists = (fields.get("candidates"), fields.get("choices"))
-    return (
-        (_ROLES.get(str(message.get("role"))) == "model" and not message.keys().isdisjoint(_CONTENT_KEYS))
-        or fields.get("object") == "response"
-        or as_object(first_of(fields, "promptFeedback", "prompt_feedback")) is not None
-        or any(all_entries(entries or [], lambda one: not one.keys().isdisjoint(_MARKS_OF_REPLY)) for entries in lists)
-    )
 
 
 def _wrapped_messages(fields: Fields, path: str, default: Speaker, depth: int) -> list[TraceMessage]:
@@ -421,6 +416,7 @@ def _wrapped_messages(fields: Fields, path: str, default: Speaker, depth: int) -
 
 
 def _langchain_message(fields: Fields, path: str) -> list[TraceMessage]:
+    """Return a message of LangChain; one of the model is followed by the answers in it."""
     kind, notes = fields["type"], Notes()
     if kind in ("tool", "function"):
         return [TraceMessage("tool", path, answer=langchain.result_of(fields, path, notes))]
@@ -452,6 +448,22 @@ def _message(fields: Fields, path: str) -> list[TraceMessage]:
     return printed or _message_of_parts(content, place, path, speaker, calls)
 
 
+def _tool_in_list(entry: object) -> Fields:
+    fields = object_of(entry)
+    return object_of(fields.get("data")) or fields  # some write {"type": its class, "data": the definition}
+
+
+def _tool_definition(message: Fields) -> Fields | None:
+    """Return the tool that a message of role `tool` defines; `None` where it is an answer."""
+    if message.get("role") != "tool" or "tool_call_id" in message:
+        return None
+    content = json_object(message.get("content"))
+    function = object_of(content.get("function"))
+    if "name" not in message and _HOSTED_TOOL.match(string_of(content.get("type"))):
+        return content
+    return content if text_of(function.get("name")) and "arguments" not in function else None
+
+
 def _speaker_of(fields: Fields) -> Speaker:
     """Return who speaks in a message with a role; a role that is not in use is the name of a tool."""
     speaker = _ROLES.get(str(fields["role"]), "tool")
@@ -479,6 +491,68 @@ def _structure_in_text(content: Any, path: str, speaker: Speaker) -> tuple[Any, 
     return (None, list(filter(None, calls))) if is_list_of_calls else (content, [])
 
 
+def _are_parts(entries: list[Any], speaker: Speaker) -> bool:
+    """Return whether a list is the parts of a message, which some tracers write as its text."""
+    # The output of a tool may look like the parts of a message, so only a part that is an answer counts there.
+    expected_type = Answer if speaker == "tool" else str
+    is_like_parts = all(_PART_KEYS & object_of(entry).keys() for entry in entries)
+    return is_like_parts and any(isinstance(piece_of(entry, ""), expected_type) for entry in entries)
+
+
+def _calls_of_message(fields: Fields, path: str) -> list[Request]:
+    """Return the calls under the keys that messages have for them."""
+    calls: list[Request | None] = []
+    for key in ("tool_calls", "toolCalls"):
+        for index, entry in enumerate(json_list(fields.get(key))):
+            inner = json_object(entry)
+            # Each call may be nested in an object with the key `tool_call`.
+            call = as_object(inner.get("tool_call")) or inner
+            calls.append(call_of(call, path=f"{path}.{key}[{index}]", sure=True))
+    legacy = object_of(fields.get("function_call"))
+    if legacy.get("name") and not calls:
+        calls.append(call_of(legacy, path=f"{path}.function_call"))
+    return list(filter(None, calls))
+
+
+def _answers(fields: Fields, content: object, path: str) -> list[TraceMessage]:
+    """Return the answers of a tool message: those among its parts, else the message itself."""
+    texts, _, answers, _ = _pieces_of(content, path)
+    if answers:
+        return answers
+    # Texts may be in OpenTelemetry's form, {"type": "text", "content": ...}, next to the id of the call.
+    if texts and len(texts) == len(list_of(content)):
+        content = "".join(texts)
+    # A role that is not in use is the name of a tool.
+    role_name = None if str(fields["role"]) in _ROLES else str(fields["role"])
+    answer = answer_of({"content": content, **fields}, name=text_of(fields.get("name")) or role_name)
+    if fields["role"] == "tool-response":
+        answer = _without_frame(answer)
+    return [TraceMessage("tool", path, answer=answer)]
+
+
+def _without_frame(answer: Answer) -> Answer:
+    """Return an answer without the text that a framework puts before it, with the call's id and whether it failed."""
+    match = _FRAMED_ANSWER.fullmatch(str(answer.content))
+    if match is None:
+        return answer
+    call_id, kind, text = match.groups()
+    return replace(answer, call_id=answer.call_id or call_id, content=text, failed=answer.failed or kind == "Error")
+
+
+def _message_of_parts(
+    content: object, place: str, path: str, speaker: Speaker, calls: list[Request]
+) -> list[TraceMessage]:
+    texts, requests, answers, number = _pieces_of(content, place)
+    text, requests = "".join(texts) or None, _merge_calls(calls, requests)
+    if requests:  # the model's message, whatever its role
+        return _with_closing_text(TraceMessage("model", path, text, tuple(requests)), answers, texts[number:])
+    parts = _parts_with_images(content, place) if speaker == "user" else None
+    is_empty = text is None and parts is None and not isinstance(content, str)
+    messages = [] if is_empty else [TraceMessage(speaker, path, text, parts=parts)]
+    # Anthropic's answers come in a message of the user, ahead of the user's own words.
+    return [*answers, *messages] if speaker == "user" else [*messages, *answers]
+
+
 def _pieces_of(content: object, path: str) -> tuple[list[str], list[Request], list[TraceMessage], int]:
     """Return the texts and the calls among the parts of a content, and its answers as messages.
 
@@ -502,40 +576,6 @@ def _pieces_of(content: object, path: str) -> tuple[list[str], list[Request], li
     return texts, requests, answers, texts_before
 
 
-def _with_closing_text(
-    message: TraceMessage, answers: list[TraceMessage], closing_texts: Sequence[object]
-) -> list[TraceMessage]:
-    """Return a message of the model, the answers in it, and its last texts as a message if they may be the answer.
-
-    They are, if no call of the message is left to the agent: the provider ran it, or the message has its answer.
-    """
-    text, answered = "".join(map(str, closing_texts)), {answer.call_id for answer in answers_in(answers)}
-    is_done = all(call.type in RUN_BY_PROVIDER or call.id in answered for call in message.requests)
-    if not (text and message.requests and is_done):
-        return [message, *answers]
-    before = (message.text or "").removesuffix(text) or None
-    return [replace(message, text=before), *answers, TraceMessage("model", message.path, text)]
-
-
-def _parts_with_images(content: object, path: str) -> list[str | MLLMImage] | None:
-    """Return the texts and images among the parts of a content in their order, `None` if there is no image."""
-    return texts_with_images(read_image(part) or piece_of(part, path) for part in parts_of(content))
-
-
-def _message_of_parts(
-    content: object, place: str, path: str, speaker: Speaker, calls: list[Request]
-) -> list[TraceMessage]:
-    texts, requests, answers, number = _pieces_of(content, place)
-    text, requests = "".join(texts) or None, _merge_calls(calls, requests)
-    if requests:  # the model's message, whatever its role
-        return _with_closing_text(TraceMessage("model", path, text, tuple(requests)), answers, texts[number:])
-    parts = _parts_with_images(content, place) if speaker == "user" else None
-    is_empty = text is None and parts is None and not isinstance(content, str)
-    messages = [] if is_empty else [TraceMessage(speaker, path, text, parts=parts)]
-    # Anthropic's answers come in a message of the user, ahead of the user's own words.
-    return [*answers, *messages] if speaker == "user" else [*messages, *answers]
-
-
 def _merge_calls(calls: list[Request], part_calls: list[Request]) -> list[Request]:
     """Return the calls of a message and those among its parts, each once."""
     blocks = {call.id: call for call in part_calls}
@@ -551,6 +591,27 @@ def _with_arguments_of(request: Request, other: Request | None) -> Request:
     if other is None or request.arguments is not ABSENT:
         return request
     return replace(request, arguments=other.arguments, error=other.error)
+
+
+def _with_closing_text(
+    message: TraceMessage, answers: list[TraceMessage], closing_texts: Sequence[object]
+) -> list[TraceMessage]:
+    """Return a message of the model, the answers in it, and its last texts as a message if they may be the answer.
+
+    They may be the answer if no call of the message is left to the agent: each was run by the provider, or has its
+    answer in the message.
+    """
+    text, answered = "".join(map(str, closing_texts)), {answer.call_id for answer in answers_in(answers)}
+    is_done = all(call.type in RUN_BY_PROVIDER or call.id in answered for call in message.requests)
+    if not (text and message.requests and is_done):
+        return [message, *answers]
+    before = (message.text or "").removesuffix(text) or None
+    return [replace(message, text=before), *answers, TraceMessage("model", message.path, text)]
+
+
+def _parts_with_images(content: object, path: str) -> list[str | MLLMImage] | None:
+    """Return the texts and images among the parts of a content in their order, `None` if there is no image."""
+    return texts_with_images(read_image(part) or piece_of(part, path) for part in parts_of(content))
 
 
 def _printed_messages(content: object, path: str) -> list[TraceMessage]:
@@ -579,6 +640,7 @@ def _objects_in(text: object, path: str) -> list[TraceMessage]:
         printed = [
             {**entry, "type": name[1].removesuffix("Chunk").removesuffix("Message").lower()} for entry in entries
         ]
+    # A printed object has few wrappers around its messages: at most 5 levels if its class is known, else 3.
     if name:
         return messages_in(printed, path, "model", _MAX_DEPTH - 5)
     return messages_in(printed, path, "model", _MAX_DEPTH - 3) if any(map(_is_printed_message, entries)) else []
@@ -596,61 +658,3 @@ def _is_printed_message(fields: Fields) -> bool:
     call = _bare_call(fields, "")  # models without a template for tools write calls as text, but no ids
     is_response = any(isinstance(fields.get(key), list) for key in ("output", "choices"))
     return is_response or fields.get("role") == "assistant" or (call is not None and call.id is not None)
-
-
-def is_unread(message: TraceMessage) -> bool:
-    """Return whether the text of the model is a printed object that cannot be read, and so not its answer."""
-    text = message.text or ""
-    if message.speaker != "model" or not _PRINTED.match(text):
-        return False
-    if _CLASS_OF_SDK.match(text):
-        return True
-    return _printed_value(text) is None and _MARK_OF_PRINTED.search(text) is not None
-
-
-def _calls_of_message(fields: Fields, path: str) -> list[Request]:
-    """Return the calls under the keys that messages have for them."""
-    calls: list[Request | None] = []
-    for key in ("tool_calls", "toolCalls"):
-        for index, entry in enumerate(json_list(fields.get(key))):
-            inner = json_object(entry)
-            # Each call may be nested in an object with the key `tool_call`.
-            call = as_object(inner.get("tool_call")) or inner
-            calls.append(call_of(call, path=f"{path}.{key}[{index}]", sure=True))
-    legacy = object_of(fields.get("function_call"))
-    if legacy.get("name") and not calls:
-        calls.append(call_of(legacy, path=f"{path}.function_call"))
-    return list(filter(None, calls))
-
-
-def _are_parts(entries: list[Any], speaker: Speaker) -> bool:
-    """Return whether a list is the parts of a message, which some tracers write as its text."""
-    # The output of a tool may look like the parts of a message, so only a part that is an answer counts there.
-    expected_type = Answer if speaker == "tool" else str
-    is_like_parts = all(_PART_KEYS & object_of(entry).keys() for entry in entries)
-    return is_like_parts and any(isinstance(piece_of(entry, ""), expected_type) for entry in entries)
-
-
-def _answers(fields: Fields, content: object, path: str) -> list[TraceMessage]:
-    """Return the answers of a tool message: those among its parts, else the message itself."""
-    texts, _, answers, _ = _pieces_of(content, path)
-    if answers:
-        return answers
-    # Texts may be in OpenTelemetry's form, {"type": "text", "content": ...}, next to the id of the call.
-    if texts and len(texts) == len(list_of(content)):
-        content = "".join(texts)
-    # A role that is not in use is the name of a tool.
-    role_name = None if str(fields["role"]) in _ROLES else str(fields["role"])
-    answer = answer_of({"content": content, **fields}, name=text_of(fields.get("name")) or role_name)
-    if fields["role"] == "tool-response":
-        answer = _without_frame(answer)
-    return [TraceMessage("tool", path, answer=answer)]
-
-
-def _without_frame(answer: Answer) -> Answer:
-    """Return an answer without the text that a framework puts before it, with the call's id and whether it failed."""
-    match = _FRAMED_ANSWER.fullmatch(str(answer.content))
-    if match is None:
-        return answer
-    call_id, kind, text = match.groups()
-    return replace(answer, call_id=answer.call_id or call_id, content=text, failed=answer.failed or kind == "Error")
