@@ -169,13 +169,11 @@ class Board:
                     part.slots.extend(other.slots)
                     part.keys.extend(other.keys)
                     part_of.update(dict.fromkeys(other.keys, part))
-        parts: list[tuple[list[int], list[int]]] = []
-        for key, part in part_of.items():
-            if len(part.keys) == 1:
-                parts.append((part.slots, calls_of[key]))
-            elif key == part.keys[0]:  # each part once
-                parts.append((sorted(part.slots), sorted([call for one in part.keys for call in calls_of[one]])))
-        return parts
+        return [
+            (sorted(part.slots), sorted(chain.from_iterable(map(calls_of.__getitem__, part.keys))))
+            for key, part in part_of.items()
+            if key == part.keys[0]  # each part once
+        ]
 
 
 class _Part(NamedTuple):

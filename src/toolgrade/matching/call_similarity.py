@@ -76,7 +76,7 @@ class CallScores:
         self.output = output
         compared = [*expected, *(item for item in called if item.name in names)]
         has_outputs = output and _have_outputs(expected)
-        self._with_matchers = {id(item.output) for item in expected if has_outputs and holds_matcher(item.output)}
+        self._with_matchers = _outputs_with_matchers(expected) if has_outputs else set()
         values = self._values_of(compared, outputs=has_outputs)
         is_plain = arguments and not has_outputs and set(map(type, values)) <= {dict}
         self._by_meaning = not is_plain and _compare_by_meaning(values)
@@ -281,6 +281,11 @@ def _have_types(items: Sequence[CallItem]) -> bool:
 
 def _have_outputs(items: Sequence[CallItem]) -> bool:
     return any(item.output is not ABSENT for item in items)
+
+
+def _outputs_with_matchers(items: Sequence[CallItem]) -> set[int]:
+    """Return the `id` of each output that holds a matcher."""
+    return {id(item.output) for item in items if holds_matcher(item.output)}
 
 
 def _compare_by_meaning(values: Sequence[object]) -> bool:

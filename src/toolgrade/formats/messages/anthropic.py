@@ -23,7 +23,7 @@ from toolgrade.formats.messages.field_readers import (
     read_arguments,
     read_id,
     read_name,
-    read_object,
+    read_objects,
     read_role,
     read_text,
     reasoning_in,
@@ -58,10 +58,7 @@ def read_messages(entries: Iterable[Entry], notes: Notes, key: str = "content") 
 
     Gemini's and Bedrock's readers turn their messages into this form, with the blocks under another `key`.
     """
-    for path, message in entries:
-        fields = read_object(message, path, notes, "a message (an object with a role)")
-        if fields is None:
-            continue
+    for path, fields in read_objects(entries, notes, "a message (an object with a role)"):
         role = read_role(fields, _ROLES, path, notes)
         blocks = [(f"{path}.{key}[{index}]", block) for index, block in enumerate(parts_of(fields.get(key)))]
         if role == "assistant":

@@ -230,13 +230,16 @@ def _answer_in(fields: Fields) -> Answer | None:
     is_error = str(details.get("type")).endswith("_error")
     failed = is_error or fields.get("is_error") is True
     failed |= not _FAILED.isdisjoint([str(fields.get("status")), str(extras.get("status"))])
-    items = list_of(output) if kind == "server_tool_result" else []
-    if not items or any("type" in object_of(item) or isinstance(item, str) for item in items):
-        output = output_or_absent(output)  # else they are results with texts among their fields, as of a file search
-    output = plain(output)
+    output = plain(output if kind == "server_tool_result" and _are_results(output) else output_or_absent(output))
     error = text_of(first_of(details, "error_message", "error_code")) if is_error else None
     error = error or (error_text(output, {"status": "failed", **extras}) if failed else None)
     return Answer(call_id, None, output, failed, error, ran=kind != "tool_result")
+
+
+def _are_results(output: object) -> bool:
+    """Return whether an output is a list of results with texts among their fields, as of a file search: no blocks."""
+    items = list_of(output)
+    return bool(items) and not any("type" in object_of(item) or isinstance(item, str) for item in items)
 
 
 def _is_set(answer: Answer, parts: list[str | Request]) -> bool:

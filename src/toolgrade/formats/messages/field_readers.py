@@ -6,7 +6,7 @@ of the value and notes a problem or a warning when the type is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -118,11 +118,16 @@ def sum_of(first: Any, second: Any, key: str = "") -> Any:  # noqa: ANN401 - JSO
         return first or second
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         return {name: sum_of(first.get(name), second.get(name), name) for name in {**first, **second}}
-    if type(first) is type(second) and ((key in _GROWING_TEXTS and type(first) is str) or key.endswith("_tokens")):
+    if type(first) is type(second) and _adds_up(first, key):
         return first + second
     if isinstance(first, list) or isinstance(second, list):
         return _sum_of_lists(parts_of(first), parts_of(second))
     return first if key == "type" else second
+
+
+def _adds_up(value: object, key: str) -> bool:
+    """Return whether the pieces under a key are added: a text that grows, or a number of tokens."""
+    return key.endswith("_tokens") or (key in _GROWING_TEXTS and type(value) is str)
 
 
 def _sum_of_lists(first: list[object], second: list[object]) -> list[object]:
@@ -196,6 +201,14 @@ def read_object(value: object, path: str, notes: Notes, expected: str) -> Fields
     if fields is None:
         notes.problem(path, f"expected {expected}, got {short_repr(value)}")
     return fields
+
+
+def read_objects(entries: Iterable[tuple[str, object]], notes: Notes, expected: str) -> Iterator[tuple[str, Fields]]:
+    """Yield the objects among values with their paths; anything else is a problem that says what was expected."""
+    for path, value in entries:
+        fields = read_object(value, path, notes, expected)
+        if fields is not None:
+            yield path, fields
 
 
 def read_list(value: object, path: str, notes: Notes, expected: str) -> list[Any]:

@@ -72,6 +72,12 @@ class ModelMessage:
     without_ids: bool = False
 
     @property
+    def texts(self) -> list[str]:
+        """The texts among its parts that are not empty."""
+        parts = [self.parts] if isinstance(self.parts, str) else self.parts
+        return [part for part in parts if part and isinstance(part, str)]
+
+    @property
     def calls(self) -> list[Request]:
         """The calls among its parts."""
         return [part for part in self.parts if isinstance(part, Request)]

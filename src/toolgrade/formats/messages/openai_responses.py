@@ -31,7 +31,7 @@ from toolgrade.formats.messages.field_readers import (
     read_content,
     read_list,
     read_name,
-    read_object,
+    read_objects,
     read_role,
     reasoning_in,
 )
@@ -154,10 +154,7 @@ def read_items(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str, Ne
     parts: list[str | Request] = []
     reasoning: str | None = None
     provider_calls: set[str | None] = set()  # ids of all calls whose tools the provider runs
-    for path, item in entries:
-        fields = read_object(item, path, notes, "an item (an object with a role or a type)")
-        if fields is None:
-            continue
+    for path, fields in read_objects(entries, notes, "an item (an object with a role or a type)"):
         message = _read_item(fields, path, notes)
         if fields.get("type") == "reasoning":  # it precedes all calls up to the next
             reasoning = reasoning_in(fields) or None

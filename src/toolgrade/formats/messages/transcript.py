@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any, Final, Literal, TypeAlias
 
 from toolgrade._internal.json import JsonObject, short_repr
@@ -346,26 +346,21 @@ class _Transcription:
     def add_model_message(self, message: ModelMessage, place: str) -> None:
         """Add a message of the model."""
         exchange = self._exchange_of_model()
-        calls: list[RecordedCall] = []
-        text = text_after_calls = None
-        for part in (message.parts,) if isinstance(message.parts, str) else message.parts:
-            if isinstance(part, Request):
-                calls.append(self._add_call(part, message, place))
-                text_after_calls = None
-            elif part:
-                text = text_after_calls = part
-                exchange.texts.append(part)
+        texts, calls = message.texts, [self._add_call(request, message, place) for request in message.calls]
         exchange.calls += calls
+        exchange.texts += texts
         self._approvals = {call.request.id for call in calls if call.request.needs_approval}
         if message.model or message.usage:
             self.add_use(message.model, message.usage or {})
-        if not calls:
-            # An empty message is an answer that says nothing; alone in a log it may be a reply that was cut off.
-            is_first = exchange is self.exchanges[0] and not exchange.calls
-            exchange.output = text or exchange.output or (None if is_first else "")
-        else:  # while the agent still has to run its tools, no text here is the final answer
-            exchange.output = text_after_calls if all(map(_is_run_by_provider, calls)) else None
+        if calls:  # while the agent still has to run its tools, no text here is the final answer
+            exchange.output = _closing_text(message) if all(map(_is_run_by_provider, calls)) else None
+        else:
+            exchange.output = texts[-1] if texts else exchange.output or self._silence(exchange)
         self._output = exchange.output
+
+    def _silence(self, exchange: _RecordedTurn) -> str | None:
+        """Return what an empty message says: nothing, as an answer; alone in a log it may have been cut off."""
+        return None if exchange is self.exchanges[0] and not exchange.calls else ""
 
     def _exchange_of_model(self) -> _RecordedTurn:
         """Return the exchange of a new message of the model, and count the message."""
@@ -512,15 +507,14 @@ class _Transcription:
         outer = [call for call in self.calls if call.scope is self._top]
         for position, call in enumerate(outer):
             call.position = position
-        # If the user spoke only once, the run says it all.
-        has_turns = sum(bool(exchange.user_inputs) for exchange in self.exchanges) > 1
+        has_turns = self._has_turns
         end = (self.exchanges[-1].end if self.exchanges else None) or end
         status = self._status(end[0])
         is_interrupted = status is RunStatus.INTERRUPTED
         builder = CallBuilder(self.calls, self._turns() if has_turns else {}, is_interrupted=is_interrupted)
         fields: dict[str, Any] = self._texts(has_turns=has_turns) | {
             "calls": builder.calls_in(self._top),
-            "handoffs": [_handoff_of(call) for call in outer if call.is_handoff],
+            "handoffs": _handoffs_of(outer),
             "instructions": joined_instructions(self.instructions),
             "available_tools": list(self._tools.values()),
             "error": end[1] or self._missing_beginning(status),
@@ -534,6 +528,11 @@ class _Transcription:
             del fields["actual_output"]
         run = Run(**{name: value for name, value in fields.items() if value not in (None, [], {})})
         return Transcript(format, run, self.exchanges)
+
+    @property
+    def _has_turns(self) -> bool:
+        """Whether the user spoke more than once; else the run says it all."""
+        return sum(bool(exchange.user_inputs) for exchange in self.exchanges) > 1
 
     def _texts(self, *, has_turns: bool) -> dict[str, Any]:
         """Return what the user and the agent said."""
@@ -613,14 +612,24 @@ class _Transcription:
         return paths_by_id
 
 
+def _closing_text(message: ModelMessage) -> str | None:
+    """Return the last text after all calls of a message."""
+    closing = takewhile(lambda part: isinstance(part, str), reversed(message.parts))
+    return next((part for part in closing if part and isinstance(part, str)), None)
+
+
 def _is_run_by_provider(call: RecordedCall) -> bool:
     return call.type in RUN_BY_PROVIDER
 
 
-def _handoff_of(call: RecordedCall) -> Handoff:
-    """Return the hand-off of a call; only the tool of Google's kit names the other agent, in `agent_name`."""
-    to_agent = object_of(call.requested).get("agent_name") if call.request.handoff else None
-    return Handoff(call=call.position, to_agent=text_of(to_agent), from_agent=call.agent)
+def _handoffs_of(calls: Iterable[RecordedCall]) -> list[Handoff]:
+    """Return the hand-offs among calls; only the tool of Google's kit names the other agent, in `agent_name`."""
+    handoffs: list[Handoff] = []
+    for call in calls:
+        if call.is_handoff:
+            to_agent = object_of(call.requested).get("agent_name") if call.request.handoff else None
+            handoffs.append(Handoff(call=call.position, to_agent=text_of(to_agent), from_agent=call.agent))
+    return handoffs
 
 
 def _joined_parts(inputs: Sequence[UserInput]) -> list[str | MLLMImage] | None:
