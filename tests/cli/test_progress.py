@@ -20,9 +20,9 @@ from toolgrade import LLMTestCase, ToolCall, ToolCorrectnessMetric, evaluate, ev
 driver, show = sys.argv[1], {"default": None, "yes": True, "no": False}[sys.argv[2]]
 
 class Slow(ToolCorrectnessMetric):
-    def _measure(self, case):
+    def _compute(self, case):
         time.sleep(0.06)  # the bar is drawn ten times a second
-        return super()._measure(case)
+        return super()._compute(case)
 
 cases = [LLMTestCase(tools_called=[ToolCall(name="a")], expected_tools=[ToolCall(name="a")])] * 7
 if driver == "evaluate":

@@ -178,7 +178,7 @@ class Skipping(Metric):
         """Its name."""
         return "skipping"
 
-    def _measure(self, case: object) -> MetricResult:
+    def _compute(self, case: object) -> MetricResult:
         return MetricResult(metric=self.label, status=ResultStatus.SKIPPED, threshold=self.threshold, reason=repr(case))
 
 

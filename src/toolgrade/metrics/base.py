@@ -1,44 +1,143 @@
-"""Base classes of the metrics, and the measurement that they make a result of.
+"""Base classes of the metrics, and the measurement of a case, from which they make its result.
 
 A metric is frozen and stores nothing, so one object can measure many cases at once. `metric.score` after
 `metric.measure(case)` still works: the last result is in a context variable, per thread and per task, with a weak
 reference to the metric.
+
+In a metric of toolgrade, `_compute` makes the result of a case that needs no judge. If it has a judge, `_questions`
+asks about the case, and `_result_from_replies` makes the result from the replies. `measure` and `a_measure` call these.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias
 from weakref import ReferenceType, ref
 
 from toolgrade._internal.budget import CaseBudget
 from toolgrade._internal.options import label_text, read_share, require_flags
+from toolgrade._internal.text import number_text, plural
 from toolgrade.calls import ToolCall
 from toolgrade.cases import TestCase, WholeConversation
 from toolgrade.errors import MissingExpectationError, MissingFieldError, NotMeasuredError
+from toolgrade.matching.alignment import Alignment
 from toolgrade.metrics.called_tools import as_case, called_tools, case_label, run_notes
-from toolgrade.result import MetricResult
+from toolgrade.metrics.wording import reason_text
+from toolgrade.result import TOLERANCE, Finding, LateFields, MetricResult, ResultStatus, deferred_result
 
 if TYPE_CHECKING:
     from toolgrade.judge.protocol import Prompt
     from toolgrade.judge.questions import Questions, Replies
 
-
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Final, NamedTuple
-
-from toolgrade._internal.text import number_text, plural
-from toolgrade.matching.alignment import Alignment
-from toolgrade.metrics.wording import reason_text
-from toolgrade.result import TOLERANCE, Finding, LateFields, ResultStatus, deferred_result
-
 _Results: TypeAlias = "tuple[tuple[ReferenceType[Metric], MetricResult], ...]"
 
 _last_results: ContextVar[_Results] = ContextVar("toolgrade_last_results", default=())
+
+NO_CALLS: Final = "no call was made"
+
+CALLING: Final = "calling"
+"""The score of the calls in tool correctness. If it is the only score, its arithmetic is shown without its name."""
+
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+class Details(NamedTuple):
+    """What explains the scores of a case."""
+
+    arithmetic: Mapping[str, str] = _EMPTY
+    """For each score, how it was computed, such as `{"valid": "3 / 4 checked calls = 0.75"}`."""
+    steps: Sequence[str] = ()
+    """Lines of the reason that explain the terms of the arithmetic."""
+    parts: Mapping[str, float] = _EMPTY
+    """Further numbers of the result, which do not decide the score."""
+    findings: Sequence[Finding] = ()
+    warnings: Sequence[str] = ()
+    alignment: Alignment | None = None
+
+
+class Measurement(NamedTuple):
+    """The scores of one case before the threshold is applied, and how to explain them."""
+
+    scores: Mapping[str, float] = _EMPTY
+    """By name, in [0, 1]; the lowest one is the score of the case. Empty if the metric does not apply to the case."""
+    explanation: Details | Callable[[], Details] = Details()
+    """The details, or a function that makes them when the result is first read. By then the case may have changed, so
+    the function holds what was compared, and neither the case nor the metric."""
+    notes: Sequence[str] = ()
+    """Warnings about the recording, which come before those of the details."""
+    skip_reason: str = NO_CALLS
+    """Why there is no score, if `scores` is empty."""
+    failure: str = ""
+    """Why the judge could not decide a score; the result of such a case is errored, so the case is not measured."""
+    expected_turns: Sequence[int | None] = ()
+    """For each expected call, the turn of the user in which it must be made; `None` if it may be made in any turn."""
+    has_reason: bool = True
+    """Whether a scored result has a reason; a result without a score always has one."""
+
+    def details(self) -> Details:
+        """Return the details, which are made now if that was deferred."""
+        return self.explanation if isinstance(self.explanation, Details) else self.explanation()
+
+    def late_fields(self, result: MetricResult, /) -> LateFields:
+        """Return what explains the result of this measurement."""
+        details = self.details()
+        findings, warnings = tuple(details.findings), (*self.notes, *details.warnings)
+        is_explained = self.has_reason or result.score is None
+        return LateFields(
+            reason=reason_text(self._head(details, result), findings, warnings) if is_explained else None,
+            findings=findings,
+            parts=MappingProxyType({**self.scores, **details.parts}),
+            alignment=details.alignment,
+            warnings=warnings,
+        )
+
+    def _head(self, details: Details, result: MetricResult) -> str:
+        """Return the arithmetic with its steps, or why there is no score."""
+        if self.failure:
+            return f"Not measured: {self.failure.rstrip('.')}."
+        if result.score is None:
+            return f"Skipped: {self.skip_reason}."
+        strict_note = "" if result.score == min(self.scores.values()) else ", strict: 0"
+        verdict = f"{strict_note} ({'passed' if result.passed else 'failed'} at {result.threshold:g})."
+        return "\n".join([*_arithmetic_lines(self.scores, details.arithmetic, verdict), *details.steps])
+
+
+def _arithmetic_lines(scores: Mapping[str, float], arithmetic: Mapping[str, str], verdict: str) -> list[str]:
+    """Return the arithmetic of the score with the verdict; of several scores, first the minimum, then each of them."""
+    if len(scores) == 1:
+        ((name, text),) = arithmetic.items()
+        return [f"{text if name == CALLING else f'{name}: {text}'}{verdict}"]
+    terms = ", ".join(f"{name} {number_text(score)}" for name, score in scores.items())
+    total = f"min({terms}) = {number_text(min(scores.values()))}{verdict}"
+    return [total, *(f"{name.capitalize()}: {arithmetic[name]}." for name in scores)]
+
+
+def result_of(metric: Metric, measurement: Measurement) -> MetricResult:
+    """Return the result of a measurement: errored, skipped, or the lowest score against the threshold."""
+    score, passed, error = None, None, None
+    status = ResultStatus.SCORED
+    if measurement.failure:
+        status, error = ResultStatus.ERRORED, f"JudgeError: {measurement.failure}"
+    elif not measurement.scores:
+        status = ResultStatus.SKIPPED
+    else:
+        lowest = min(measurement.scores.values())
+        score = float(lowest >= 1) if metric.strict_mode else lowest
+        passed = score >= metric.threshold - TOLERANCE
+    return deferred_result(
+        measurement if metric.include_reason else measurement._replace(has_reason=False),
+        metric=metric.label,
+        status=status,
+        threshold=metric.threshold,
+        score=score,
+        passed=passed,
+        error=error,
+    )
 
 
 class MetricLike(Protocol):
@@ -77,10 +176,11 @@ class MetricLike(Protocol):
 
 
 class Metric(ABC):
-    """Base of toolgrade's metrics: frozen dataclasses, all of which have these four options.
+    """Base of toolgrade's metrics.
 
-    `score`, `reason`, `success` and `result` are those of the last case that this thread or task measured. For a metric
-    of your own, see `toolgrade.metrics.MetricLike`.
+    A metric is a frozen dataclass that derives from this class and declares the four options below as fields of its
+    own, with its own default of the threshold. `score`, `reason`, `success` and `result` are those of the last case
+    that this thread or task measured. For a metric of your own, see `toolgrade.metrics.MetricLike`.
 
     Attributes:
         threshold: The lowest score that passes, in [0, 1].
@@ -100,7 +200,7 @@ class Metric(ABC):
     _name: ClassVar[str]
     """The name of the metric, without options."""
     needs_expectation: ClassVar[bool] = False
-    """Whether it compares with what a golden states, so that `evaluate` refuses goldens that state nothing."""
+    """Whether the metric compares with what a golden states, so that `evaluate` refuses goldens that state nothing."""
 
     threshold: float
     strict_mode: bool = False
@@ -133,27 +233,21 @@ class Metric(ABC):
         return False
 
     @abstractmethod
-    def _measure(self, case: Any, /) -> MetricResult:
-        """Return the result of one case that needs no judge; read only case and options."""
+    def _compute(self, case: Any, /) -> MetricResult:
+        """Return the result of one case that needs no judge; it depends on the case and the options alone."""
 
     def _questions(self, case: Any, /) -> Questions | None:  # noqa: ARG002 - for metrics with a judge
-        """Return the questions to a judge about one case; `None` if it needs no judge."""
+        """Return the questions to a judge about one case; `None` if the case needs no judge."""
         return None
 
-    def _result(self, case: Any, replies: Replies | None, /) -> MetricResult:  # noqa: ARG002 - as above
-        """Return the result of one case from the replies to its questions, if there are any."""
+    def _result_from_replies(self, case: Any, replies: Replies | None, /) -> MetricResult:  # noqa: ARG002 - as above
+        """Return the result of one case from the replies to its questions; they are `None` if it needs no judge."""
         with CaseBudget():
-            return self._measure(case)
+            return self._compute(case)
 
-    def _read(self, case: Any, /) -> Any:
+    def _normalize(self, case: Any, /) -> Any:
         """Return a case in the form that this metric measures: a conversation as one case."""
         return as_case(case)
-
-    def _measured(self, case: Any) -> MetricResult:
-        """Return the result of one case without remembering it."""
-        case = self._read(case)
-        questions = self._questions(case)
-        return self._result(case, None if questions is None else questions.ask())
 
     def measure(self, case: Any, /) -> MetricResult:
         """Return the result of one case, and remember it for `score`, `reason`, `success` and `result`.
@@ -161,13 +255,17 @@ class Metric(ABC):
         Raises:
             ToolgradeError: The case cannot be measured; the message names the missing or wrong field.
         """
-        return self._remember(self._measured(case), case)
+        normalized = self._normalize(case)
+        questions = self._questions(normalized)
+        replies = None if questions is None else questions.ask()
+        return self._remember(self._result_from_replies(normalized, replies), case)
 
     async def a_measure(self, case: Any, /) -> MetricResult:
         """Return what `measure` returns; await the judge instead of blocking."""
-        read = self._read(case)
-        questions = self._questions(read)
-        return self._remember(self._result(read, None if questions is None else await questions.a_ask()), case)
+        normalized = self._normalize(case)
+        questions = self._questions(normalized)
+        replies = None if questions is None else await questions.a_ask()
+        return self._remember(self._result_from_replies(normalized, replies), case)
 
     def prompts(self, case: Any, /) -> tuple[Prompt, ...]:
         """Return the prompts for the judge without sending them; empty if no judge is needed.
@@ -175,26 +273,32 @@ class Metric(ABC):
         Raises:
             ToolgradeError: As for `measure`.
         """
-        questions = self._questions(self._read(case))
+        questions = self._questions(self._normalize(case))
         return () if questions is None else questions.prompts
 
-    def _about(self, case: TestCase, measured: Measurement) -> Measurement:
-        """Return a measurement with what its case adds: notes on the recording, of a conversation also its turns."""
-        measured = measured._replace(notes=run_notes(case))
-        if not isinstance(case, WholeConversation) and {*measured.expected_turns} <= {None}:
-            return measured
-        turns = tuple(call.turn for call in case.tools_called or ())
-        return measured._replace(explanation=_InTurns(measured, turns, self._scores_of_turns(case)))
+    def _with_notes_and_turns(self, case: TestCase, measurement: Measurement) -> Measurement:
+        """Return a measurement with notes on the recording of its case; the findings of a conversation name turns."""
+        measurement = measurement._replace(notes=run_notes(case))
+        stated_turns = {*measurement.expected_turns} - {None}
+        if not isinstance(case, WholeConversation) and not stated_turns:
+            return measurement
+        called_turns = tuple(call.turn for call in case.tools_called or ())
+        in_turns = partial(_details_in_turns, measurement, called_turns, self._scores_of_turns(case))
+        return measurement._replace(explanation=in_turns)
 
     def _scores_of_turns(self, case: TestCase) -> Mapping[str, float]:
-        """Return the score of each turn of a conversation by itself that states what this metric compares."""
+        """Return the scores of the turns of a conversation, each measured by itself, such as `{"turn 2": 0.5}`.
+
+        Turns that do not state what this metric compares have none.
+        """
         scores: dict[str, float] = {}
         if not isinstance(case, WholeConversation) or not self.needs_expectation:
             return scores
         for number, turn in case.conversation.stating_turns:
             with suppress(MissingExpectationError):
-                score = self._measure(turn).score
-                scores |= {} if score is None else {f"turn {number}": score}
+                score = self._compute(turn).score
+                if score is not None:
+                    scores[f"turn {number}"] = score
         return scores
 
     def _remember(self, result: MetricResult, case: Any) -> MetricResult:
@@ -247,148 +351,9 @@ class CallMetric(Metric):
     def _score_calls(self, calls: Sequence[ToolCall], case: TestCase, /) -> Measurement:
         """Return the measurement of a case; `calls` may be empty."""
 
-    def _measure(self, case: TestCase) -> MetricResult:
-        return result_of(self, self._about(case, self._score_calls(called_tools(case, type(self).__name__), case)))
-
-
-NO_CALLS: Final = "no call was made"
-
-_EMPTY: Mapping[str, Any] = MappingProxyType({})
-
-
-class Explanation(Protocol):
-    """Makes the details of a measurement when its result is first read.
-
-    By then the case may have changed, so it holds what was compared, and neither the case nor the metric.
-    """
-
-    def details(self) -> Details:
-        """Return the details; they are the same whenever that is."""
-
-
-class Details(NamedTuple):
-    """What explains the scores of a case."""
-
-    sums: Mapping[str, str] = _EMPTY
-    """By name of the score, its arithmetic as text."""
-    steps: Sequence[str] = ()
-    """Lines of the reason that explain the terms of the arithmetic."""
-    parts: Mapping[str, float] = _EMPTY
-    """Further numbers of the result, which do not decide the score."""
-    findings: Sequence[Finding] = ()
-    warnings: Sequence[str] = ()
-    alignment: Alignment | None = None
-
-    def details(self) -> Details:
-        """Return itself: an explanation that is made already."""
-        return self
-
-
-class _InTurns(NamedTuple):
-    """The explanation of a conversation: its findings name their turn, and `parts` has each turn's score."""
-
-    measured: Measurement
-    called_turns: Sequence[int | None]
-    scores: Mapping[str, float]
-
-    def details(self) -> Details:
-        """Return the details."""
-        details = self.measured.explanation.details()
-        findings = [self._in_turn(finding) for finding in details.findings]
-        return details._replace(findings=findings, parts={**details.parts, **self.scores})
-
-    def _in_turn(self, finding: Finding) -> Finding:
-        turn, expected = finding.turn, self.measured.expected_turns
-        if turn is None and finding.called is not None:
-            turn = self.called_turns[finding.called]
-        if turn is None and finding.expected is not None and finding.expected < len(expected):
-            turn = expected[finding.expected]
-        return finding if turn is None else finding._replace(turn=turn, message=f"Turn {turn}: {finding.message}")
-
-
-class Measurement(NamedTuple):
-    """The scores of one case before the threshold is applied, and how to explain them."""
-
-    scores: Mapping[str, float] = _EMPTY
-    """By name, in [0, 1]; the lowest one is the score of the case. Empty if the metric does not apply to the case."""
-    explanation: Explanation = Details()
-    notes: Sequence[str] = ()
-    """Warnings about the recording, which come before those of the details."""
-    skip_reason: str = NO_CALLS
-    """Why there is no score, if `scores` is empty."""
-    failure: str = ""
-    """Why the judge could not decide a score; such a case fails."""
-    expected_turns: Sequence[int | None] = ()
-    """The turns of the user in which the expected calls must be made, by their positions."""
-    has_reason: bool = True
-    """Whether a score has a reason; a missing one always has."""
-
-    def late_fields(self, result: MetricResult, /) -> LateFields:
-        """Return what explains the result of this measurement."""
-        details = self.explanation.details()
-        findings, warnings = tuple(details.findings), (*self.notes, *details.warnings)
-        is_explained = self.has_reason or result.score is None
-        return LateFields(
-            reason=reason_text(self._head(details, result), findings, warnings) if is_explained else None,
-            findings=findings,
-            parts=MappingProxyType({**self.scores, **details.parts}),
-            alignment=details.alignment,
-            warnings=warnings,
-        )
-
-    def _head(self, details: Details, result: MetricResult) -> str:
-        """Return the arithmetic with its steps, or why there is no score."""
-        if self.failure:
-            return f"Not measured: {self.failure.rstrip('.')}."
-        if result.score is None:
-            return f"Skipped: {self.skip_reason}."
-        strict_note = "" if result.score == min(self.scores.values()) else ", strict: 0"
-        verdict = f"{strict_note} ({'passed' if result.passed else 'failed'} at {result.threshold:g})."
-        return "\n".join([*_arithmetic_lines(self.scores, details.sums, verdict), *details.steps])
-
-
-def result_of(metric: Metric, measured: Measurement) -> MetricResult:
-    """Return the result of a measurement: failed, skipped, or the lowest score against the threshold."""
-    score, passed, error = None, None, None
-    status = ResultStatus.SCORED
-    if measured.failure:
-        status, error = ResultStatus.ERRORED, f"JudgeError: {measured.failure}"
-    elif not measured.scores:
-        status = ResultStatus.SKIPPED
-    else:
-        lowest = min(measured.scores.values())
-        score = float(lowest >= 1) if metric.strict_mode else lowest
-        passed = score >= metric.threshold - TOLERANCE
-    return deferred_result(
-        measured if metric.include_reason else measured._replace(has_reason=False),
-        metric=metric.label,
-        status=status,
-        threshold=metric.threshold,
-        score=score,
-        passed=passed,
-        error=error,
-    )
-
-
-def _arithmetic_lines(scores: Mapping[str, float], sums: Mapping[str, str], verdict: str) -> list[str]:
-    """Return the arithmetic of the score with the verdict; of several scores, first the minimum, then each of them."""
-    if len(scores) == 1:
-        ((name, text),) = sums.items()
-        return [f"{text if name == 'calling' else f'{name}: {text}'}{verdict}"]
-    terms = ", ".join(f"{name} {number_text(score)}" for name, score in scores.items())
-    total = f"min({terms}) = {number_text(min(scores.values()))}{verdict}"
-    return [total, *(f"{name.capitalize()}: {sums[name]}." for name in scores)]
-
-
-def refuse_unknown(metric: Metric, case: TestCase, unknown: int, wrong: float, reason: str) -> None:
-    """Raise if a metric cannot check some calls, unless others fail the case whatever these are.
-
-    Raises:
-        MissingFieldError: `unknown` is not 0, and `wrong`, the share of wrong calls, does not fail the case.
-    """
-    if unknown and 1 - wrong >= metric.threshold - TOLERANCE:
-        needs = f"{type(metric).__name__} cannot check {plural(unknown, 'call')}{case_label(case)}: {reason}"
-        raise MissingFieldError(f"{needs}; record them")
+    def _compute(self, case: TestCase) -> MetricResult:
+        measurement = self._score_calls(called_tools(case, type(self).__name__), case)
+        return result_of(self, self._with_notes_and_turns(case, measurement))
 
 
 def share_of_calls(
@@ -402,26 +367,53 @@ def share_of_calls(
     warnings: Sequence[str] = (),
     skip_reason: str = "no call could be checked",
 ) -> Measurement:
-    """Return the measurement whose only score is `good / total`; if `total` is 0, the case is skipped."""
-    explanation = _ShareOfCalls(name, good, total, noun, tuple(findings), tuple(warnings))
+    """Return the measurement whose only score is `good / total`.
+
+    If `total` is 0, the case is skipped: because no call was made if `calls` is empty, else for the `skip_reason`.
+    """
+    explanation = partial(_details_of_share, name, good, total, noun, tuple(findings), tuple(warnings))
     scores = {name: good / total} if total else _EMPTY
     return Measurement(scores, explanation, skip_reason=skip_reason if calls else NO_CALLS)
 
 
-class _ShareOfCalls(NamedTuple):
-    """The explanation of a share of calls."""
+def refuse_unknown(metric: Metric, case: TestCase, unknown: int, wrong: float, reason: str) -> None:
+    """Raise if a metric cannot check some calls, unless the known wrong calls fail the case anyway.
 
-    name: str
-    good: int
-    total: int
-    noun: str
-    findings: Sequence[Finding]
-    warnings: Sequence[str]
+    With 1 wrong call of 4 the score is at most 0.75: at the threshold 0.8 the case fails, whatever the unknown ones are.
 
-    def details(self) -> Details:
-        """Return the arithmetic and the findings."""
-        sums: dict[str, str] = {}
-        if self.total:
-            share = number_text(self.good / self.total)
-            sums[self.name] = f"{self.good} / {plural(self.total, self.noun)} = {share}"
-        return Details(sums, findings=self.findings, warnings=self.warnings)
+    Raises:
+        MissingFieldError: `unknown` is not 0, and `wrong`, the share of wrong calls, does not fail the case.
+    """
+    best_possible = 1 - wrong
+    if unknown and best_possible >= metric.threshold - TOLERANCE:
+        needs = f"{type(metric).__name__} cannot check {plural(unknown, 'call')}{case_label(case)}: {reason}"
+        raise MissingFieldError(f"{needs}; record them")
+
+
+def _details_in_turns(
+    measurement: Measurement, called_turns: Sequence[int | None], scores: Mapping[str, float]
+) -> Details:
+    """Return the details of a conversation: each finding names its turn, and `parts` has the scores of the turns."""
+    details = measurement.details()
+    findings = [_in_turn(finding, called_turns, measurement.expected_turns) for finding in details.findings]
+    return details._replace(findings=findings, parts={**details.parts, **scores})
+
+
+def _in_turn(finding: Finding, called: Sequence[int | None], expected: Sequence[int | None]) -> Finding:
+    """Return a finding with its turn, from the turns of the called and the expected tools."""
+    turn = finding.turn
+    if turn is None and finding.called is not None:
+        turn = called[finding.called]
+    if turn is None and finding.expected is not None and finding.expected < len(expected):
+        turn = expected[finding.expected]
+    return finding if turn is None else finding._replace(turn=turn, message=f"Turn {turn}: {finding.message}")
+
+
+def _details_of_share(
+    name: str, good: int, total: int, noun: str, findings: Sequence[Finding], warnings: Sequence[str]
+) -> Details:
+    """Return the arithmetic of `good / total` with the findings."""
+    arithmetic: dict[str, str] = {}
+    if total:
+        arithmetic[name] = f"{good} / {plural(total, noun)} = {number_text(good / total)}"
+    return Details(arithmetic, findings=findings, warnings=warnings)

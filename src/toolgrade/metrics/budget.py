@@ -99,10 +99,10 @@ class BudgetMetric(Metric):
     def _options(self) -> Sequence[str]:
         return [f"max_{unit}={limit:g}" for unit, limit in self._limits.items()]
 
-    def _measure(self, case: TestCase) -> MetricResult:
+    def _compute(self, case: TestCase) -> MetricResult:
         check_case(case, type(self).__name__)
         scores: dict[str, float] = {}
-        sums: dict[str, str] = {}
+        arithmetic: dict[str, str] = {}
         findings: list[Finding] = []
         unknown: list[str] = []
         for unit, limit in self._limits.items():
@@ -112,7 +112,7 @@ class BudgetMetric(Metric):
                 continue
             text = _text(unit, amount, limit)
             scores[unit] = float(amount <= limit)
-            sums[unit] = f"{text} = {scores[unit]:g}"
+            arithmetic[unit] = f"{text} = {scores[unit]:g}"
             if amount > limit:
                 findings.append(Finding("over_budget", f"Over budget: {text}.", ""))
         # A limit that is exceeded decides, whatever is unknown beside it.
@@ -120,8 +120,8 @@ class BudgetMetric(Metric):
             raise MissingFieldError(
                 f"{type(self).__name__} cannot check a limit{case_label(case)}: {'; '.join(unknown)}"
             )
-        details = Details(sums, findings=findings, warnings=unknown)
-        return result_of(self, self._about(case, Measurement(scores, details)))
+        details = Details(arithmetic, findings=findings, warnings=unknown)
+        return result_of(self, self._with_notes_and_turns(case, Measurement(scores, details)))
 
     def _spent(self, unit: str, case: TestCase) -> float | str:
         """Return what a case has spent of a unit, or why that is unknown."""

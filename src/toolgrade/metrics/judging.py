@@ -27,7 +27,7 @@ _CALL_QUESTIONS: dict[str, tuple[FindingKind, str, str]] = {
 """For each criterion about a call: the kind and title of its finding, and the question in words."""
 
 
-def judged_result(metric: Metric, measured: Measurement, replies: Replies) -> MetricResult:
+def judged_result(metric: Metric, measurement: Measurement, replies: Replies) -> MetricResult:
     """Return the result of a judged case: the lowest of the metric's and the judge's scores.
 
     The case was not measured if the answers to the questions on which the judge failed could turn the verdict, or if it
@@ -36,22 +36,24 @@ def judged_result(metric: Metric, measured: Measurement, replies: Replies) -> Me
     """
     judgement = judgement_of(replies)
     parts = judgement.parts
-    scores = dict(measured.scores)
-    sums: dict[str, str] = {}
+    scores = dict(measurement.scores)
+    arithmetic: dict[str, str] = {}
     for name, part in parts.items():
         if part.score is not None:
             scores[name] = part.score
-            sums[name] = _sum(name, part.score, judgement)
-    failure = _failure(metric, measured.scores, judgement)
-    doubts = () if failure else _doubts(judgement, parts, measured.scores, metric.threshold, has_score=bool(scores))
-    own = measured.explanation.details()
+            arithmetic[name] = _arithmetic(name, part.score, judgement)
+    failure = _failure(metric, measurement.scores, judgement)
+    doubts = () if failure else _doubts(judgement, parts, measurement.scores, metric.threshold, has_score=bool(scores))
+    own = measurement.details()
     details = own._replace(
-        sums={**own.sums, **sums},
+        arithmetic={**own.arithmetic, **arithmetic},
         parts={**own.parts, **_judge_numbers(judgement, parts)},
         findings=(*own.findings, *_judge_findings(judgement.questions)),
         warnings=(*own.warnings, *judgement.notes, *doubts),
     )
-    combined = measured._replace(scores=scores, explanation=details, skip_reason="nothing was decided", failure=failure)
+    combined = measurement._replace(
+        scores=scores, explanation=details, skip_reason="nothing was decided", failure=failure
+    )
     result = result_of(metric, combined)
     return replace(result, units=judgement.units, judge=judgement.judge, usage=judgement.usage, cost=judgement.cost)
 
@@ -82,16 +84,16 @@ def _questions(judgement: Judgement) -> list[QuestionResult]:
     return [question for unit in judgement.units for question in unit.questions]
 
 
-def _sum(name: str, score: float, judgement: Judgement) -> str:
+def _arithmetic(name: str, score: float, judgement: Judgement) -> str:
     """Return the arithmetic of a judged score, such as `mean of 2 units (1, 0.5) = 0.75`."""
     scores = [value for unit in judgement.units if (value := getattr(unit, name)) is not None]
     if len(scores) == 1 and len(judgement.units) == 1:
-        return f"{_unit_sum(name, judgement.units[0].questions)} = {number_text(score)}"
+        return f"{_unit_arithmetic(name, judgement.units[0].questions)} = {number_text(score)}"
     listed = join_first([*map(number_text, scores)], _MOST_UNIT_SCORES)
     return f"mean of {plural(len(scores), 'unit')} ({listed}) = {number_text(score)}"
 
 
-def _unit_sum(name: str, questions: Sequence[QuestionResult]) -> str:
+def _unit_arithmetic(name: str, questions: Sequence[QuestionResult]) -> str:
     if name == "arguments":
         return _quotient("arguments", questions)
     missing = sum(entry.missing for entry in questions)

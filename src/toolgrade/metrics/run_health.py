@@ -133,7 +133,7 @@ class RunHealthMetric(Metric):
     include_reason: bool = True
     verbose_mode: bool = False
 
-    def _measure(self, case: TestCase) -> MetricResult:
+    def _compute(self, case: TestCase) -> MetricResult:
         check_case(case, type(self).__name__)
         answer, calls = _final_text(case), case.tools_called or ()
         checks = [_answered(case, answer), *_checks_of_calls(calls), *_no_admission(answer)]
@@ -150,7 +150,8 @@ class RunHealthMetric(Metric):
                 *inferred_success_warnings(calls),
             ],
         )
-        return result_of(self, self._about(case, Measurement(scores, details, skip_reason="nothing could be checked")))
+        measurement = Measurement(scores, details, skip_reason="nothing could be checked")
+        return result_of(self, self._with_notes_and_turns(case, measurement))
 
 
 class _Check(NamedTuple):

@@ -156,20 +156,20 @@ class TaskSuccessMetric(Metric):
         }
         return enabled(options)
 
-    def _measure(self, case: TestCase) -> MetricResult:
+    def _compute(self, case: TestCase) -> MetricResult:
         metric = type(self).__name__
         check_case(case, metric)
         parts = [] if self.calls_only else [*_required_texts(case), *_ended(case), *_answer(case)]
         if self.calls_only or case.expected_tools is not None:
-            measured = self._with_calls(case, expectation_of(case, metric), parts)
+            measurement = self._with_calls(case, expectation_of(case, metric), parts)
         elif parts:
-            measured = self._without_calls(case, parts)
+            measurement = self._without_calls(case, parts)
         else:
             needs = f"{metric} needs expected_tools, expected_output, required_texts or ends{case_label(case)}"
             raise MissingExpectationError(
                 f"{needs}; state at least one of them, such as expected_tools=[] for no calls"
             )
-        return result_of(self, self._about(case, measured))
+        return result_of(self, self._with_notes_and_turns(case, measurement))
 
     def _with_calls(
         self, case: TestCase, expected: list[ToolCall] | Expectation, parts: Sequence[_Term]
@@ -213,7 +213,7 @@ class TaskSuccessMetric(Metric):
         # A plan may have matchers of a user, whose texts are made by code of the user.
         return Measurement(
             {"total": score},
-            explanation if isinstance(expected, list) else explanation.details(),
+            explanation.details if isinstance(expected, list) else explanation.details(),
             expected_turns=changes.expected_turns,
         )
 
@@ -222,7 +222,7 @@ class TaskSuccessMetric(Metric):
         called = self._filter.without_failed([], case.tools_called or []).called
         forbidden = self._forbidden_calls(called) if self.forbidden else None
         score = 0.0 if forbidden else _product(parts)
-        return Measurement({"total": score}, _PartsExplained(score, parts, forbidden))
+        return Measurement({"total": score}, _PartsExplained(score, parts, forbidden).details)
 
     def _forbidden_calls(
         self, called: Mapping[int, ToolCall], by_plan: Sequence[tuple[int, str]] = ()
@@ -354,7 +354,7 @@ class _CallsExplained(NamedTuple):
         rules = {one.called for one in self.forbidden or ()}  # a forbidden call is one finding
         call_findings = [one for one in call_findings if one.kind != "unexpected" or one.called not in rules]
         return Details(
-            sums={"total": total},
+            arithmetic={"total": total},
             steps=[*choice_lines(changes.writes), *scoring.steps(changes, order), *(part.step for part in parts)],
             parts=values,
             findings=[*(self.forbidden or ()), *call_findings, *self.unknown, *_findings(parts)],
@@ -384,7 +384,7 @@ class _PartsExplained(NamedTuple):
         total = "a forbidden call was made = 0" if self.forbidden else f"{terms} = {number_text(self.score)}"
         warning = "the case states no expected_tools, so its calls were not compared"
         return Details(
-            sums={"total": total},
+            arithmetic={"total": total},
             steps=[part.step for part in self.parts],
             parts=values,
             findings=[*(self.forbidden or ()), *_findings(self.parts)],

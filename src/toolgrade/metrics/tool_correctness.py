@@ -14,7 +14,7 @@ from toolgrade.errors import ConfigurationError, MissingFieldError
 from toolgrade.failed_calls import looks_failed
 from toolgrade.matching.alignment import Alignment, Denominator
 from toolgrade.matching.engine import align_list
-from toolgrade.metrics.base import Details, Measurement, Metric, result_of
+from toolgrade.metrics.base import CALLING, Details, Measurement, Metric, result_of
 from toolgrade.metrics.call_filter import CallFilter, ComparedCalls, Only
 from toolgrade.metrics.called_tools import (
     Compare,
@@ -241,7 +241,7 @@ class ToolCorrectnessMetric(Metric):
         """Return the score of the calls; a judge may lower the score of the case."""
         return float(alignment.exact) if self.should_exact_match else alignment.score(self.denominator)
 
-    def _measure(self, case: TestCase) -> MetricResult:
+    def _compute(self, case: TestCase) -> MetricResult:
         unused = NO_TOOLS
         if self.judge is None:
             # With `only`, available tools may be set just to declare their effects, which needs no judge.
@@ -268,9 +268,9 @@ class ToolCorrectnessMetric(Metric):
             raise MissingFieldError(f"{needs}; give the question that the agent was asked")
         return questions_about(self.judge, [unit_of(case)], tools, arguments=False, at_once=self.async_mode)
 
-    def _result(self, case: TestCase, replies: Replies | None) -> MetricResult:
+    def _result_from_replies(self, case: TestCase, replies: Replies | None) -> MetricResult:
         if replies is None:
-            return super()._result(case, None)
+            return super()._result_from_replies(case, None)
         from toolgrade.metrics.judging import judged_result  # noqa: PLC0415 - loaded with the judge
 
         with CaseBudget():
@@ -310,13 +310,13 @@ class ToolCorrectnessMetric(Metric):
             case.silent_turns if isinstance(case, WholeConversation) else frozenset(),
             tuple([call.turn for call in called]),
         )
-        measured = Measurement(
-            {"calling": self._calling_score(alignment)},
+        measurement = Measurement(
+            {CALLING: self._calling_score(alignment)},
             # A plan may have matchers of a user, whose texts are made by code of the user.
-            explanation if isinstance(expected, list) else explanation.details(),
+            explanation.details if isinstance(expected, list) else explanation.details(),
             expected_turns=expected_turns,
         )
-        return self._about(case, measured)
+        return self._with_notes_and_turns(case, measurement)
 
 
 class _AlignedCalls(NamedTuple):
@@ -341,7 +341,7 @@ class _AlignedCalls(NamedTuple):
         alignment = self.alignment
         findings = alignment_findings(alignment, self.expected, self.called, self.undone)
         return Details(
-            sums={"calling": arithmetic(alignment, self.denominator, exact=self.exact)},
+            arithmetic={CALLING: arithmetic(alignment, self.denominator, exact=self.exact)},
             steps=choice_lines(alignment),
             parts={"precision": alignment.precision, "recall": alignment.recall, "f1": alignment.f1},
             findings=(*_named_calls(findings, self.silent, self.turns), *self.findings),

@@ -132,16 +132,17 @@ class ToolGroundingMetric(CallMetric):
         findings = sorted(filter(None, checked), key=lambda finding: _ORDER.index(finding.kind))
         kinds = [finding.kind for finding in findings]
         traced = kinds.count("traced")
-        scores, sums = dict[str, float](), dict[str, str]()
+        scores, arithmetic = dict[str, float](), dict[str, str]()
         if "wrong_source" in kinds:
-            scores, sums = {"grounded": 0.0}, {"grounded": "a value came from where it must not = 0"}
+            scores = {"grounded": 0.0}
+            arithmetic = {"grounded": "a value came from where it must not = 0"}
         elif kinds:
             scores = {"grounded": traced / len(kinds)}
             share = f"{traced} traced / {plural(len(kinds), 'value')}"
-            sums = {"grounded": f"{share} = {number_text(scores['grounded'])}"}
+            arithmetic = {"grounded": f"{share} = {number_text(scores['grounded'])}"}
         reason = "they are redacted, or may come from what was not recorded"
         details = Details(
-            sums,
+            arithmetic,
             findings=findings,
             warnings=[
                 *(effects.warnings((), calls) if self.only else ()),

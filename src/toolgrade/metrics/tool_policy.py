@@ -128,7 +128,7 @@ class ToolPolicyMetric(CallMetric):
         warnings = omission_warnings(len(undecided), reason)
         good = checked - len(violating)
         if not calls:
-            nothing = Details(sums={"allowed": f"{NO_CALLS}, nothing to check = 1"})
+            nothing = Details(arithmetic={"allowed": f"{NO_CALLS}, nothing to check = 1"})
             return Measurement({"allowed": 1.0}, nothing)
         return share_of_calls(calls, "allowed", good, checked, "checked call", findings=findings, warnings=warnings)
 

@@ -88,7 +88,7 @@ class ToolUseMetric(Metric):
         """True: this metric always waits for a judge."""
         return True
 
-    def _read(self, case: TestCase | ConversationalTestCase) -> ConversationalTestCase:
+    def _normalize(self, case: TestCase | ConversationalTestCase) -> ConversationalTestCase:
         """Return a conversation; a case of one question is one of a single turn."""
         refuse_spoilt(case)
         if isinstance(case, ConversationalTestCase):
@@ -99,7 +99,7 @@ class ToolUseMetric(Metric):
         fields = {"id": case.id, "name": case.name, "available_tools": case.available_tools}
         return ConversationalTestCase(turns=turns, **drop_none(fields))
 
-    def _measure(self, case: ConversationalTestCase) -> MetricResult:
+    def _compute(self, case: ConversationalTestCase) -> MetricResult:
         _, notes = self._units(case)
         return result_of(self, Measurement(skip_reason="; ".join(["the conversation has no unit interaction", *notes])))
 
@@ -110,9 +110,9 @@ class ToolUseMetric(Metric):
         tools = needed_tools(self.available_tools, case, type(self).__name__)
         return questions_about(self.judge, units, tools, arguments=True, at_once=self.async_mode) if units else None
 
-    def _result(self, case: ConversationalTestCase, replies: Replies | None) -> MetricResult:
+    def _result_from_replies(self, case: ConversationalTestCase, replies: Replies | None) -> MetricResult:
         if replies is None:
-            return super()._result(case, None)
+            return super()._result_from_replies(case, None)
         from toolgrade.metrics.judging import judged_result  # noqa: PLC0415 - loaded with the judge
 
         return judged_result(self, Measurement(notes=self._units(case)[1]), replies)

@@ -11,7 +11,7 @@ from toolgrade.calls import read_tool_spec
 from toolgrade.cases import ConversationalTestCase, TestCase
 from toolgrade.judge.evidence import Unit
 from toolgrade.judge.questions import Questions, questions_about
-from toolgrade.metrics.base import Details, Measurement, result_of
+from toolgrade.metrics.base import CALLING, Details, Measurement, result_of
 from toolgrade.result import MetricResult
 
 _UNKNOWN_TOOLS: Final = "available_tools was not given, so the selection was judged among the tools that were called"
@@ -24,14 +24,14 @@ class MultimodalToolCorrectnessMetric(metrics.ToolCorrectnessMetric):
     _name: ClassVar[str] = "multimodal_tool_correctness"
 
     def _compare(self, case: TestCase, extra_warnings: Sequence[str] = ()) -> Measurement:
-        measured = super()._compare(case, extra_warnings)
-        details = measured.explanation.details()
+        measurement = super()._compare(case, extra_warnings)
+        details = measurement.details()
         late = sum(finding.kind == "out_of_order" for finding in details.findings)
         if not late or self.should_exact_match:
-            return measured
-        steps = [f"In order: {details.sums['calling']}.", *details.steps]
-        sums = {"calling": f"{late} out of order = 0"}
-        return measured._replace(scores={"calling": 0.0}, explanation=details._replace(sums=sums, steps=steps))
+            return measurement
+        steps = [f"In order: {details.arithmetic[CALLING]}.", *details.steps]
+        details = details._replace(arithmetic={CALLING: f"{late} out of order = 0"}, steps=steps)
+        return measurement._replace(scores={CALLING: 0.0}, explanation=details)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +67,6 @@ class ArgumentCorrectnessMetric(metrics.ToolUseMetric):
         tools = case.available_tools or ()
         return questions_about(self.judge, units, tools, arguments=True, selection=False, at_once=self.async_mode)
 
-    def _measure(self, case: ConversationalTestCase) -> MetricResult:  # noqa: ARG002 - one without calls
+    def _compute(self, case: ConversationalTestCase) -> MetricResult:  # noqa: ARG002 - one without calls
         details = Details({"arguments": "no call was made, so none has wrong arguments: 1"})
         return result_of(self, Measurement({"arguments": 1.0}, details))
