@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -306,10 +307,30 @@ def test_impossible_limits_are_refused(options: dict[str, int], message: str) ->
 def test_a_block_fits_whole_or_not_at_all() -> None:
     """The room is what the size leaves, counted in bytes."""
     page = Page(RESERVED + 12)
-
-    assert page.add("é" * 5)
-    assert not page.add("")
+    page.add("é" * 5)
+    page.add("")
     page.leave_out("line", 1)
+
+    left_out = "1 paragraph, 1 line"
     assert (
-        page.text() == "é" * 5 + f"\n\n> **Cut** to {RESERVED + 12} bytes, without 1 line. The JSON report has all.\n"
+        page.text()
+        == "é" * 5 + f"\n\n> **Cut** to {RESERVED + 12} bytes, without {left_out}. The JSON report has all.\n"
     )
+
+
+def test_a_title_is_left_out_with_its_table() -> None:
+    """A title alone would say that the table is empty."""
+    page = Page(RESERVED + 24)
+    page.add_table(["tool"], "l", [["find"]], what="tool", title="## Findings by tool")
+
+    assert page.text() == f"> **Cut** to {RESERVED + 24} bytes, without 1 tool. The JSON report has all.\n"
+
+
+def test_sentences_that_do_not_fit_are_counted() -> None:
+    """A page that lacks what it was compared with says so."""
+    wide = report(CASES[0], metrics=[Repeating(f"{n}" * 60, ResultStatus.SKIPPED) for n in range(10, 60)])
+    before = replace(wide, about={**wide.about, "name": "n" * 190})
+    page = render_markdown(wide, title="x", max_bytes=4_000, earlier=[before])
+
+    assert "## Compared with" not in page
+    assert re.search(r"without \d+ metrics, 1 paragraph, ", page)

@@ -1,7 +1,6 @@
 """Reports in GitHub-flavoured Markdown, for the summary of a CI step or a comment: failures first, folded, and capped.
 
-All data of the cases is printed as code, so that none of it becomes markup, a link or a mention; see
-`toolgrade.report.markdown`.
+All data of the cases is printed as code, so that none of it becomes markup, a link or a mention.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from itertools import accumulate, filterfalse, takewhile
+from itertools import filterfalse
 
 from toolgrade._internal.options import require
 from toolgrade._internal.text import join_first, number_text, plural, printable
@@ -43,10 +42,16 @@ __all__ = ["render_markdown"]
 MAX_BYTES = 1_000_000
 """Size that fits the summary of a step on GitHub, which may have 1 MiB; a comment may have 65,536 characters."""
 
+RESERVED = 1_000
+"""Bytes reserved for the note that lists what was left out."""
+
 _MIN_BYTES = 4_000
 _MAX_NAME = 200
 _MOST_EXAMPLES = 3
-_FEWEST_POINTS = 2
+_MIN_TREND_POINTS = 3
+"""Two evaluations are compared already."""
+_BLOCKS_ABOVE_NOTE = 2
+"""The title and the verdict stand above the note that lists what was left out."""
 _SIGNS: Mapping[Word, str] = {
     "agent_error": "❌",
     "failed": "❌",
@@ -54,6 +59,83 @@ _SIGNS: Mapping[Word, str] = {
     "skipped": "⚪",
     "passed": "✅",
 }
+
+
+class Page:
+    """Markdown that grows block by block up to a size in bytes of UTF-8, and counts what did not fit."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._left = max_bytes - RESERVED
+        self._blocks: list[str] = []
+        self._missing: dict[str, int] = {}
+
+    def add(self, block: str, *, what: str = "paragraph") -> None:
+        """Add a block if there is room; otherwise count it as left out, under the singular `what`."""
+        size = _size(block)
+        if size > self._left:
+            self.leave_out(what, 1)
+            return
+        self._left -= size
+        self._blocks.append(block)
+
+    def add_table(
+        self,
+        header: Sequence[str],
+        align: str,
+        rows: Iterable[Sequence[str]],
+        *,
+        what: str,
+        title: str = "",
+        summary: str = "",
+    ) -> None:
+        """Add a table below a title, with as many of its rows as fit; nothing if none fits.
+
+        `align` has a letter for each column, `l` or `r`; `what` names a row in the singular. With a summary the table
+        is folded below it.
+        """
+        rule = table_line("--:" if letter == "r" else "---" for letter in align)
+        top = f"{table_line(header)}\n{rule}\n"
+        self._add_lines(title, top, list(map(table_line, rows)), what, summary)
+
+    def add_list(self, lines: Sequence[str], *, what: str, title: str = "") -> None:
+        """Add a list below a title, with as many of its lines as fit; nothing if none fits."""
+        self._add_lines(title, "", lines, what)
+
+    def _add_lines(self, title: str, top: str, lines: Sequence[str], what: str, summary: str = "") -> None:
+        """Add lines below a title and a top, such as the header of a table; only lines may be left out."""
+        heading = f"{title}\n\n" if title else ""
+        fitting = self.fitting(heading + folded(summary, top), lines)
+        if fitting:
+            self.add(heading + folded(summary, top + "\n".join(lines[:fitting])))
+        self.leave_out(what, len(lines) - fitting)
+
+    def fitting(self, top: str, lines: Sequence[str]) -> int:
+        """Return how many of these lines fit below a top, from the first on; 0 if the top itself does not fit."""
+        room = self._left - _size(top)
+        for count, line in enumerate(lines):
+            room -= _size(line)
+            if room < 0:
+                return count
+        return len(lines)
+
+    def room_beside(self, blocks: Iterable[str]) -> int:
+        """Return how many bytes are left after these blocks."""
+        return self._left - sum(map(_size, blocks))
+
+    def leave_out(self, what: str, amount: int) -> None:
+        """Count what did not fit."""
+        if amount > 0:
+            self._missing[what] = self._missing.get(what, 0) + amount
+
+    def text(self) -> str:
+        """Return the page; if anything was left out, a note below the title and the verdict says so."""
+        blocks = list(self._blocks)
+        if self._missing:
+            missing = ", ".join(plural(amount, what) for what, amount in self._missing.items())
+            note = f"> **Cut** to {self._max_bytes} bytes, without {missing}. The JSON report has all."
+            blocks.insert(_BLOCKS_ABOVE_NOTE, note)
+        return "\n\n".join(blocks) + "\n"
 
 
 def render_markdown(
@@ -118,8 +200,8 @@ def render_markdown(
     entries = sorted(entries_of(report), key=worst_first)
     tools = [(_name(tool), f"{cases:,}", problems) for tool, cases, problems in problem_rows(report)]
     if tools:
-        page.add("## Findings by tool")
-        page.add_table(["tool", "cases", "findings of all metrics"], "lrl", tools, what="tool")
+        header = ["tool", "cases", "findings of all metrics"]
+        page.add_table(header, "lrl", tools, what="tool", title="## Findings by tool")
     broken = [case for case in report.cases if case.wrong_end is not None and not case.own_results]
     page.add_list(list(map(_broken_line, broken)), what="broken case", title="## Without results")
     _add_failures(page, list(filter(is_bad, entries)), limit)
@@ -132,7 +214,7 @@ def _add_verdict(page: Page, report: Report, view: Overview) -> None:
     verdict = report.verdict
     word: Word = "passed" if verdict.passed else "failed"
     first, *others = view.sentences
-    start, _, why = first.partition(": ")
+    start, _, why = first.partition(": ")  # such as "Failed: 1 of 2 cases failed."
     page.add(f"{_SIGNS[word]} **{start}**: {code(why)}")
     for sentence in others:
         page.add(code(sentence))
@@ -165,17 +247,15 @@ def _add_totals(page: Page, summaries: Sequence[MetricSummary]) -> None:
 
 
 def _add_agents(page: Page, table: AgentTable) -> None:
-    page.add("## Agents")
     agents = list(map(_name, table.agents))
     align = "l" * len(agents)
     metrics = [(_name(row.title), f"{row.threshold:g}", *map("<br>".join, row.cells)) for row in table.metrics]
-    page.add_table(["metric", "passes from", *agents], f"lr{align}", metrics, what="metric")
+    page.add_table(["metric", "passes from", *agents], f"lr{align}", metrics, what="metric", title="## Agents")
     if table.legend:
         page.add(table.legend)
-    page.add(f"### {table.golden_title}")
     listed = table.goldens[:MOST_GOLDENS]
     goldens = [(_name(row.name), *(_outcome(cell) for cell in row.cells)) for row in listed]
-    page.add_table(["golden", *agents], f"l{align}", goldens, what="golden")
+    page.add_table(["golden", *agents], f"l{align}", goldens, what="golden", title=f"### {table.golden_title}")
     if len(listed) < len(table.goldens):
         page.add(f"The JSON report has the other {plural(len(table.goldens) - len(listed), 'golden')}.")
 
@@ -185,10 +265,8 @@ def _outcome(cell: AgentOutcome) -> str:
 
 
 def _add_slices(page: Page, title: str, parts: Sequence[Slice]) -> None:
-    page.add(title)
-    page.add_table(
-        SLICE_COLUMNS, "lrrrrr", [(_name(part.name) or "-", *slice_cells(part)) for part in parts], what="slice"
-    )
+    rows = [(_name(part.name) or "-", *slice_cells(part)) for part in parts]
+    page.add_table(SLICE_COLUMNS, "lrrrrr", rows, what="slice", title=title)
 
 
 def _gate(point: TrendPoint) -> str:
@@ -196,15 +274,13 @@ def _gate(point: TrendPoint) -> str:
 
 
 def _add_trend(page: Page, points: Sequence[TrendPoint]) -> None:
-    """Add a table of several evaluations; two of them are compared already."""
-    if len(points) > _FEWEST_POINTS:
-        page.add("## Trend")
+    if len(points) >= _MIN_TREND_POINTS:
         rows = [
             (_name(one.name), one.date, _gate(one), rate_text(one.cases), f"{one.cases.cases:,}", code(one.change))
             for one in points
         ]
         header = ["evaluation", "date", "gate", "passed", "cases", "since the one before"]
-        page.add_table(header, "lrlrrl", rows, what="evaluation")
+        page.add_table(header, "lrlrrl", rows, what="evaluation", title="## Trend")
 
 
 def _add_judging(page: Page, summaries: Sequence[MetricSummary]) -> None:
@@ -215,9 +291,9 @@ def _add_judging(page: Page, summaries: Sequence[MetricSummary]) -> None:
 def _add_trials(page: Page, summaries: Sequence[TrialSummary]) -> None:
     if not summaries:
         return
-    page.add("## Trials")
     rows = [(_name(summary.metric), *row) for summary in summaries for row in phrases.pass_at_k_rows(summary)]
-    page.add_table(["metric", "k", "pass@k", "pass^k", "goldens"], "lrrrr", rows, what="trial row")
+    header = ["metric", "k", "pass@k", "pass^k", "goldens"]
+    page.add_table(header, "lrrrr", rows, what="trial row", title="## Trials")
     page.add(phrases.PASS_AT_K_LEGEND)
     flaky = [
         f"- {_name(summary.metric)}: {code(phrases.flaky_text(golden))}"
@@ -261,8 +337,8 @@ def _add_regressed_tools(page: Page, comparison: Comparison) -> None:
         examples = join_first([_name(change.label) for change in cases], _MOST_EXAMPLES)
         tools.append((_name(tool), kind or "no finding", f"{len(cases):,}", examples))
     if tools:
-        page.add("### ❌ Regressions by tool")
-        page.add_table(["tool", "first finding", "cases", "such as"], "llrl", tools, what="tool that became worse")
+        header, title = ["tool", "first finding", "cases", "such as"], "### ❌ Regressions by tool"
+        page.add_table(header, "llrl", tools, what="tool that became worse", title=title)
 
 
 def _change_line(change: CaseChange) -> str:
@@ -281,7 +357,7 @@ def _add_failures(page: Page, bad: Sequence[Entry], limit: int) -> None:
     if 0 < limit < len(bad):
         title += f"\n\nThe first {limit} can be unfolded."
     lines = [f"<p>{_failure_line(entry)}</p>" for entry in bad]
-    lines = lines[: max(page.fitting([title, *lines]) - 1, 0)]  # one of the fitting blocks is the title
+    lines = lines[: page.fitting(title, lines)]
     page.leave_out("failure", len(bad) - len(lines))
     room = page.room_beside([title, *lines])
     unfolded = bad[: min(limit or len(lines), len(lines))]
@@ -327,10 +403,6 @@ def _name(name: str) -> str:
     return code(one_line(name, _MAX_NAME))
 
 
-RESERVED = 1_000
-"""Bytes reserved for the note that lists what was left out."""
-
-
 def code(text: str) -> str:
     """Return data as a code span, on one line; empty for an empty text."""
     plain = printable(text)
@@ -365,74 +437,11 @@ def _longest_run(text: str) -> int:
     return max(map(len, re.findall("`+", text)), default=0)
 
 
-class Page:
-    """Markdown that grows block by block up to a size in bytes of UTF-8, and counts what did not fit."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._left = max_bytes - RESERVED
-        self._blocks: list[str] = []
-        self._missing: dict[str, int] = {}
-
-    def add(self, block: str) -> bool:
-        """Add a block if there is room, and return whether there was."""
-        size = _size(block)
-        if size > self._left:
-            return False
-        self._left -= size
-        self._blocks.append(block)
-        return True
-
-    def add_table(
-        self, header: Sequence[str], align: str, rows: Iterable[Sequence[str]], *, what: str, summary: str = ""
-    ) -> None:
-        """Add a table with as many of its rows as fit.
-
-        `align` has a letter for each column, `l` or `r`; `what` names a row in the singular. With a summary the table
-        is folded below it.
-        """
-        rule = table_line("--:" if letter == "r" else "---" for letter in align)
-        top = f"{table_line(header)}\n{rule}\n"
-        self._add_lines(top, list(map(table_line, rows)), what, summary)
-
-    def add_list(self, lines: Sequence[str], *, what: str, title: str = "") -> None:
-        """Add a list below a title, with as many of its lines as fit; nothing if it is empty."""
-        self._add_lines(f"{title}\n\n" if title else "", lines, what)
-
-    def _add_lines(self, top: str, lines: Sequence[str], what: str, summary: str = "") -> None:
-        fitting = max(self.fitting([folded(summary, top), *lines]) - 1, 0)
-        if fitting:
-            self.add(folded(summary, top + "\n".join(lines[:fitting])))
-        self.leave_out(what, len(lines) - fitting)
-
-    def fitting(self, blocks: Sequence[str]) -> int:
-        """Return how many of these blocks fit, from the first on."""
-        sums = accumulate(map(_size, blocks))
-        return sum(1 for _ in takewhile(lambda size: size <= self._left, sums))
-
-    def room_beside(self, blocks: Iterable[str]) -> int:
-        """Return how many bytes are left after these blocks."""
-        return self._left - sum(map(_size, blocks))
-
-    def leave_out(self, what: str, amount: int) -> None:
-        """Count what did not fit."""
-        if amount > 0:
-            self._missing[what] = self._missing.get(what, 0) + amount
-
-    def text(self) -> str:
-        """Return the page, with a note after its second block if anything was left out."""
-        blocks = list(self._blocks)
-        if self._missing:
-            missing = ", ".join(plural(amount, what) for what, amount in self._missing.items())
-            blocks.insert(2, f"> **Cut** to {self._max_bytes} bytes, without {missing}. The JSON report has all.")
-        return "\n\n".join(blocks) + "\n"
-
-
-def _size(block: str) -> int:
-    return len(block.encode("utf-8", "backslashreplace")) + 2
-
-
 def table_line(cells: Iterable[str]) -> str:
     """Return a line of a table; every pipe is escaped, since a table is split into cells before code is parsed."""
     escaped = (cell.replace("|", "\\|") for cell in cells)
     return f"| {' | '.join(escaped)} |"
+
+
+def _size(block: str) -> int:
+    return len(block.encode("utf-8", "backslashreplace")) + 2
