@@ -873,3 +873,17 @@ def test_an_interrupted_command_says_so_by_its_code(tmp_path: Path) -> None:
 
     assert running.returncode == 130
     assert err.decode().strip() == "interrupted: 0 cases done; to be able to resume, name a file of results"
+
+
+def test_the_reason_of_a_reused_result_names_its_own_case(tmp_path: Path) -> None:
+    """An equal case under another id is measured again if a metric was skipped, since the reason has the id."""
+    results, cases = str(tmp_path / "results.jsonl"), tmp_path / "cases.jsonl"
+    metrics = [ToolCorrectnessMetric(), ToolSuccessRate()]
+    for name in ("before", "after"):
+        case = LLMTestCase(id=name, tools_called=[ToolCall(name="lookup", output="found")])
+        cases.write_text(case.to_json() + "\n", encoding="utf-8")
+        report = evaluate(str(cases), metrics, results=results, resume=True, processes=1)
+
+        skipped, scored = report.cases[0].results
+        assert (skipped.status, scored.score) == (ResultStatus.SKIPPED, 1)
+        assert f"of case {name!r}" in (skipped.reason or "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
@@ -13,12 +13,12 @@ from typing import Any
 from toolgrade._internal.json import to_json_value
 from toolgrade._internal.lazy_imports import installed_version
 from toolgrade.errors import ConfigurationError
-from toolgrade.evaluation.results_file import ResultsFile, head_of
+from toolgrade.evaluation.results_file import ResultsFile
 from toolgrade.evaluation.rows import CaseKey, Row, report_table
 from toolgrade.metrics.called_tools import case_label
 from toolgrade.report import Report
 from toolgrade.report.report import case_names
-from toolgrade.result import MetricResult, ResultStatus
+from toolgrade.result import ResultStatus
 from toolgrade.verdict import Gate
 
 _COMMITS = ("GITHUB_SHA", "CI_COMMIT_SHA", "BUILD_SOURCEVERSION", "BITBUCKET_COMMIT", "CIRCLE_SHA1", "GIT_COMMIT")
@@ -38,11 +38,22 @@ def session_facts(about: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class ReportBuilder:
-    """Takes the rows of each unit as soon as they are measured, so that they survive an interruption.
+    """Takes the rows of each key as soon as they are measured, so that they survive an interruption.
 
-    `facts` are those of the report (see `session_facts`), `names` the unique names of the metrics of whole answers.
-    `late_facts` are known at the end. `advance` is called after each unit, and `on_turn` after each turn of a
-    conversation but the last.
+    Most keys have one row, such as `Row(case, place=2, trial=1, results=(...))` for `CaseKey(2, 1)`; for an app with
+    components, there is one more each time a component ran.
+
+    Args:
+        facts: Facts of the report; see `session_facts`.
+        names: Unique names of the metrics of whole answers.
+        trials: Number of times each golden is asked; `None` for recorded cases.
+        file: The file of results, if there is one.
+        agents: Names of the agents, if there are several.
+        contents: Whether lines of the file have the content of the cases.
+        gate: How much is enough for `Report.passed`.
+
+    Attributes:
+        late_facts: Facts of the report that are known at the end only.
     """
 
     def __init__(
@@ -62,8 +73,6 @@ class ReportBuilder:
         self.file = file
         self.contents = contents
         self.gate = gate or Gate()
-        self.advance: Callable[[], None] = lambda: None
-        self.on_turn: Callable[[], None] = lambda: None
         self._rows: dict[CaseKey, list[Row]] = {}
         self._seconds_before = 0.0
         self._began = time.monotonic()
@@ -73,52 +82,56 @@ class ReportBuilder:
             self._seconds_before = file.content.end.seconds
 
     def __len__(self) -> int:
-        """Return the number of units that are done."""
+        """Return the number of keys that are done."""
         return len(self._rows)
 
-    def __contains__(self, unit: CaseKey) -> bool:
-        """Return whether a unit is done."""
-        return unit in self._rows
+    def __contains__(self, key: CaseKey) -> bool:
+        """Return whether a key is done."""
+        return key in self._rows
 
-    def resume(self, hashes: Mapping[CaseKey, str]) -> None:
-        """Take the units from the file that it has with the hash of their golden or case."""
+    def reuse_unchanged(self, hashes: Mapping[CaseKey, str]) -> None:
+        """Reuse what the file has of goldens and cases that are unchanged: their hash is the same."""
         if self.file is None:
             return
         reused: list[CaseKey] = []
         moved: list[bytes] = []
-        for unit, digest in hashes.items():
-            stored = self.file.find(digest, unit)
+        for key, digest in hashes.items():
+            stored = self.file.find(digest, key)
             rows = None if stored is None else self.file.rows(stored)
             if stored is None or rows is None:
                 continue
-            if self.file.is_there(stored, unit):
-                reused.append(unit)
+            if self.file.is_there(stored, key):
+                reused.append(key)
             else:
-                moved.append(head_of(unit) + self.file.rest(stored))
-                rows = [row._replace(place=unit.place, trial=unit.trial) for row in rows]
-            self._rows[unit] = rows
+                moved.append(self.file.moved_line(stored, key))
+                rows = [row._replace(place=key.place, trial=key.trial) for row in rows]
+            self._rows[key] = rows
         self.file.begin(reused, b"".join(moved), len(hashes))
 
-    def resumed(self, row: Row, digest: str) -> tuple[Row, bool] | None:
-        """Return a row of a recorded case with its results from the file, and whether it has a line there already.
+    def with_stored_results(self, row: Row, digest: str) -> tuple[Row, bool] | None:
+        """Return the row of a recorded case with results from the file, and whether its own line is there already.
 
-        Equal cases have equal results, wherever they are.
+        Equal cases have equal results, so the line may be that of another case. `None` if the case must be measured.
         """
-        stored = None if self.file is None else self.file.find(digest, row.unit, reuse=True)
+        stored = None if self.file is None else self.file.find(digest, row.key, reuse=True)
         rows = None if self.file is None or stored is None else self.file.rows(stored)
         if not rows or stored is None or self.file is None:
             return None
         before, *_ = rows
-        is_there = self.file.is_there(stored, row.unit) and before.golden == row.golden
+        # The reason of a skipped result names its case.
+        if case_label(before.case) != case_label(row.case) and any(
+            result.status is ResultStatus.SKIPPED for result in before.results
+        ):
+            return None
+        is_there = self.file.is_there(stored, row.key) and before.golden == row.golden
         is_there = is_there and case_names(before.case) == case_names(row.case)
-        return row._replace(results=_results_of_equal(before, case_label(row.case))), is_there
+        return row._replace(results=before.results), is_there
 
-    def store(self, unit: CaseKey, rows: list[Row], rest: bytes = b"") -> None:
-        """Take the rows of a unit, and write them if the rest of their line is given."""
-        if self.file is not None and rest:
-            self.file.write(head_of(unit, rows[0].golden if rows else None) + rest)
-        self._rows[unit] = rows
-        self.advance()
+    def store(self, key: CaseKey, rows: list[Row], line: bytes = b"") -> None:
+        """Take the rows of a key, and write their line for the file of results, if it is given."""
+        if self.file is not None and line:
+            self.file.write(line)
+        self._rows[key] = rows
 
     def _about_now(self) -> dict[str, Any]:
         """Return versions, and the duration of all sessions that were completed and of this one so far."""
@@ -129,7 +142,7 @@ class ReportBuilder:
         }
 
     def report(self, *, interrupted: bool = False) -> Report:
-        """Write the end of the file, unless interrupted, and return the report of the units that are done.
+        """Write the end of the file, unless interrupted, and return the report of the cases that are done.
 
         Raises:
             ConfigurationError: There are neither metrics nor components with metrics.
@@ -138,44 +151,37 @@ class ReportBuilder:
         if not (interrupted or self.names or any(row.component for row in rows)):
             raise _nothing_to_score(rows)
         if self.file is not None and not interrupted:
-            self.file.complete(len({unit.place for unit in self._rows}), about["seconds"])
+            self.file.complete(len({key.place for key in self._rows}), about["seconds"])
         names, cases = report_table(rows, self.names, self.trials, agents=self.agents)
         return Report(names, cases, self.trials, interrupted, about, gate=self.gate)
 
-    def file_report(self, rows: Sequence[Row], *, interrupted: bool = False) -> Report:
+    def report_of_files(self, rows: Sequence[Row], *, interrupted: bool = False) -> Report:
         """Write the end of the file, unless interrupted, and return the report of rows of recorded files."""
         about = self._about_now()
         if self.file is not None and not interrupted:
             self.file.complete(len(rows), about["seconds"], self.late_facts)
-        report = ranked_report(rows, self.names)
+        report = recorded_report(rows, self.names)
         return replace(report, interrupted=interrupted, about=about, gate=self.gate)
 
     @property
     def rows(self) -> list[Row]:
-        """The rows of the units that are done."""
+        """All rows that are done."""
         return [row for rows in self._rows.values() for row in rows]
 
 
-def _results_of_equal(before: Row, label: str) -> tuple[MetricResult, ...]:
-    """Return the results of a row for an equal case of this label, which the reason of a skipped result may have."""
-    return tuple(
-        replace(result, reason=result.reason.replace(case_label(before.case), label))
-        if result.status is ResultStatus.SKIPPED and result.reason and case_label(before.case)
-        else result
-        for result in before.results
-    )
-
-
-def ranked_report(rows: Sequence[Row], names: Sequence[str]) -> Report:
+def recorded_report(rows: Sequence[Row], names: Sequence[str]) -> Report:
     """Return the report of recorded runs; if there are several of one golden or cluster, they are its trials."""
     trials = max((row.trial or 1 for row in rows), default=1)
     rows = sorted(rows, key=lambda row: row.place)
-    ranks = {row.place: rank for rank, row in enumerate(rows)}  # interrupted runs that were resumed have no row
+    # Interrupted runs that were resumed have a place but no row, so positions among the rows differ from places.
+    positions = {row.place: position for position, row in enumerate(rows)}
     if trials == 1:
         rows = [row if row.trial is None else row._replace(trial=None, golden=None) for row in rows]
     else:
-        rows = [row if row.golden is None else row._replace(golden=ranks.get(row.golden, row.golden)) for row in rows]
-    metrics, cases = report_table(rows, names, None, are_ranked=True)
+        rows = [
+            row if row.golden is None else row._replace(golden=positions.get(row.golden, row.golden)) for row in rows
+        ]
+    metrics, cases = report_table(rows, names, None, by_position=True)
     return Report(metrics, cases, None if trials == 1 else trials)
 
 

@@ -246,8 +246,8 @@ def _begun_session(
         session = Session(source, metrics, builder, limit, is_async)
         with _progress_bar(options.show_progress) as bar:
             if bar is not None:
-                bar.show(len(builder), len(session.units))
-                builder.advance, builder.on_turn = bar.step, bar.turn
+                bar.show(len(builder), len(session.keys))
+                session.bar = bar
             yield session
 
 
@@ -321,15 +321,15 @@ def _source(options: EvaluationOptions, metrics: Sequence[MetricLike]) -> Source
     from toolgrade.evaluation import session  # noqa: PLC0415 - loads an event loop
 
     if options.files:
-        recorded = {unit: (golden, item) for unit, golden, item in _read_files(options, metrics)}
+        recorded = {key: (golden, item) for key, golden, item in _read_files(options, metrics)}
         pending = {
-            unit: session.Pending(
+            key: session.Pending(
                 item.case,
                 metrics,
                 error=item.tag.error,
                 no_golden=no_golden_of(item.tag.golden, has_goldens=options.goldens is not None),
             )
-            for unit, (_, item) in recorded.items()
+            for key, (_, item) in recorded.items()
         }
         return session.existing_source(pending, recorded)
     if options.goldens is not None:

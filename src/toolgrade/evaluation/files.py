@@ -394,7 +394,7 @@ class Intake(Generic[T]):
         self._ambiguous: list[str] = []
 
     def take(self, tag: Tag, value: T, item: FileCase | None = None) -> Iterator[tuple[CaseKey, int | None, T]]:
-        """Yield the value with its unit and the place of the first case of its golden or cluster, if it can count.
+        """Yield the value with its key and the place of the first case of its golden or cluster, if it can count.
 
         `item` is the whole case, of a conversation at least.
         """
@@ -542,32 +542,32 @@ class FileEvaluation:
     def report(self, *, interrupted: bool = False) -> Report:
         """Return the report of the cases that are done."""
         self._rows.trim()
-        return self._builder.file_report(self._rows.rows, interrupted=interrupted)
+        return self._builder.report_of_files(self._rows.rows, interrupted=interrupted)
 
     def _take(self, accepted: Iterable[tuple[CaseKey, int | None, CaseOutcome]]) -> None:
         """Take outcomes, and write their lines unless the file of results has them."""
         lines: list[bytes] = []
         reused: list[CaseKey] = []
-        for unit, golden, outcome in accepted:
-            row, rest = outcome.row._replace(place=unit.place, trial=unit.trial, golden=golden), outcome.rest
+        for key, golden, outcome in accepted:
+            row, rest = outcome.row._replace(place=key.place, trial=key.trial, golden=golden), outcome.rest
             if outcome.item is not None:
-                row, rest = self._resumed(row, outcome.item, outcome.digest)
+                row, rest = self._reused(row, outcome.item, outcome.digest)
             self._rows.add(row)
             if rest:
-                lines.append(head_of(unit, golden) + rest)
+                lines.append(head_of(key, golden) + rest)
             else:
-                reused.append(unit)
+                reused.append(key)
         if self.setup.reject_bad_lines and self._intake.bad.count:
             raise self._intake.bad.error()
         if (lines or reused) and self._builder.file is not None:
             self._builder.file.write(b"".join(lines), reused)
 
-    def _resumed(self, row: Row, item: FileCase, digest: str) -> tuple[Row, bytes]:
+    def _reused(self, row: Row, item: FileCase, digest: str) -> tuple[Row, bytes]:
         """Return the row of a case that the file of results has, and the end of its line if it is written again."""
-        resumed = self._builder.resumed(row, digest)
-        if resumed is None:  # its line is wrong
-            resumed = row._replace(results=measure_item(item.tag, item.case, self.setup)), False
-        row, is_there = resumed
+        reused = self._builder.with_stored_results(row, digest)
+        if reused is None:
+            reused = row._replace(results=measure_item(item.tag, item.case, self.setup)), False
+        row, is_there = reused
         return row, b"" if is_there else item.rest(row, digest, item.encoded(), contents=self.setup.contents)
 
 

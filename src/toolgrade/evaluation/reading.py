@@ -18,7 +18,7 @@ from toolgrade.calls import ToolCall
 from toolgrade.cases import LLMTestCase, Run
 from toolgrade.dataset import Source, file_error, placed_text, problems_of, read_bytes, source_name, torn_text
 from toolgrade.errors import BadLineWarning, DataFileError, InvalidDataError, Problem
-from toolgrade.evaluation.builder import ranked_report
+from toolgrade.evaluation.builder import recorded_report
 from toolgrade.evaluation.result_json import Position, Written, WrittenGate, WrittenResult, missing_results
 from toolgrade.evaluation.results_file import Header, Scan, WrittenMetric, is_header, read_rows, scan
 from toolgrade.evaluation.rows import NO_AGENTS, CaseKey, Row, report_table
@@ -174,7 +174,7 @@ def _report_of_lines(data: bytes, name: str) -> Report:
         rows = [row._replace(is_outline=True) for row in rows]  # so that runs are not compared again
     about = {**header.about, **({} if content.end is None else {**content.end.facts, "seconds": content.end.seconds})}
     if header.cases is None:
-        report = ranked_report(rows, metrics)
+        report = recorded_report(rows, metrics)
         return replace(report, interrupted=content.end is None, about=about, gate=header.gate.to_gate())
     names, cases = report_table(rows, metrics, header.trials, agents=header.agents or ())
     return Report(names, cases, header.trials, content.end is None, about, gate=header.gate.to_gate())
@@ -194,28 +194,28 @@ def _stored_rows(data: bytes, content: Scan, metrics: Sequence[str]) -> tuple[li
 
 
 def _lost_rows(rows: Sequence[Row], content: Scan, header: Header) -> list[Row]:
-    """Return a row that was not measured for each unit of a complete evaluation whose line cannot be read."""
+    """Return a row that was not measured for each key of a complete evaluation whose line cannot be read."""
     if content.end is None:
         return []
     error, case = InvalidDataError("the line with its results cannot be read"), LLMTestCase()
     results = tuple(errored_result(one.metric, one.threshold, error) for one in header.metrics)
-    units = _missing_units({row.unit for row in rows}, content.end.cases, header)
-    return [Row(case, *unit[:2], results=results, agent=unit.agent) for unit in units]
+    keys = _missing_keys({row.key for row in rows}, content.end.cases, header)
+    return [Row(case, *key[:2], results=results, agent=key.agent) for key in keys]
 
 
-def _missing_units(existing: Collection[CaseKey], cases: int, header: Header) -> list[CaseKey]:
-    """Return the units of an evaluation of so many cases that do not exist."""
+def _missing_keys(existing: Collection[CaseKey], cases: int, header: Header) -> list[CaseKey]:
+    """Return the keys of an evaluation of so many cases that do not exist."""
     agents = header.agents or NO_AGENTS
     expected = cases if header.cases is None else header.cases * (header.trials or 1) * len(agents)
     if expected > _MOST_LOST + 2 * len(existing):  # do not make rows of any number
         message = f"the file must have lines of {expected:,} cases, and has {len(existing):,}; restore it"
         raise DataFileError.of(message)
     if header.cases is None:
-        end = 1 + max((unit.place for unit in existing), default=-1)
+        end = 1 + max((key.place for key in existing), default=-1)
         return [CaseKey(end + number) for number in range(cases - len(existing))]
     trials = [None] if header.trials is None else range(1, header.trials + 1)
-    units = (CaseKey(*one) for one in product(range(header.cases), trials, agents))
-    return [unit for unit in units if unit not in existing]
+    keys = (CaseKey(*one) for one in product(range(header.cases), trials, agents))
+    return [key for key in keys if key not in existing]
 
 
 @within_limits

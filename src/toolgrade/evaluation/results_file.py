@@ -167,7 +167,7 @@ class WrittenRow(Written):
     wrong_end: WrongEnd | None = None
     results: list[WrittenResult]
 
-    def to_row(self, unit: CaseKey, golden: int | None) -> Row:
+    def to_row(self, key: CaseKey, golden: int | None) -> Row:
         """Convert to a row.
 
         Raises:
@@ -175,7 +175,7 @@ class WrittenRow(Written):
         """
         case = case_from_json(self.type, self.content, id=self.id, name=self.name)
         results = tuple(result.to_result() for result in self.results)
-        return Row(case, *unit[:2], self.component, self.source, results, unit.agent, golden, self.wrong_end)
+        return Row(case, *key[:2], self.component, self.source, results, key.agent, golden, self.wrong_end)
 
 
 class CaseLine(WrittenRow):
@@ -190,14 +190,14 @@ class CaseLine(WrittenRow):
     rows: list[WrittenRow] | None = None
 
     @property
-    def unit(self) -> CaseKey:
+    def key(self) -> CaseKey:
         """What identifies the line."""
         return CaseKey(self.case, self.trial, self.agent)
 
     def to_rows(self) -> list[Row]:
         """Convert to rows; for errors see `WrittenRow.to_row`."""
         rows = [self] if self.rows is None else self.rows
-        return [row.to_row(self.unit, self.golden) for row in rows]
+        return [row.to_row(self.key, self.golden) for row in rows]
 
     def contradictions(self, metrics: Sequence[str]) -> Iterator[Problem]:
         """Yield what contradicts the metrics of the header."""
@@ -209,7 +209,7 @@ class CaseLine(WrittenRow):
 class Stored(NamedTuple):
     """Where the line of a case is in a file, and what is known of it without reading it."""
 
-    unit: CaseKey
+    key: CaseKey
     hash: str
     start: int
     size: int
@@ -236,17 +236,17 @@ class Scan:
     bad: list[Problem] = field(default_factory=list[Problem])
     torn: Problem | None = None
 
-    def key_of(self, unit: CaseKey) -> CaseKey:
-        """Return the unit that tells lines apart: a case of a file has one line, whatever trial it is."""
-        return CaseKey(unit.place) if self.header is not None and self.header.kind == "files" else unit
+    def line_key(self, key: CaseKey) -> CaseKey:
+        """Return the key that tells lines apart: a case of a file has one line, whatever trial it is."""
+        return CaseKey(key.place) if self.header is not None and self.header.kind == "files" else key
 
     def take_over(self, reused: Reused) -> None:
         """Take lines of earlier sessions into the last one."""
         for first, last in reused.reused:
             for place in range(first, min(last, self.most) + 1):
-                unit = self.key_of(CaseKey(place, reused.trial, reused.agent))
-                if unit in self.latest:
-                    self.stored[unit] = self.latest[unit]
+                key = self.line_key(CaseKey(place, reused.trial, reused.agent))
+                if key in self.latest:
+                    self.stored[key] = self.latest[key]
 
 
 def is_header(value: object) -> TypeGuard[Mapping[str, Any]]:
@@ -308,15 +308,15 @@ def _take(value: object, content: Scan, size: int) -> Iterator[Problem]:
             content.take_over(Reused.model_validate(value))
         else:
             content.end = None
-            unit = CaseKey(value["case"], value.get("trial"), value.get("agent"))
+            key = CaseKey(value["case"], value.get("trial"), value.get("agent"))
             digest: object = value["hash"]
             if not isinstance(digest, str) or type(value["case"]) is not int:
                 yield Problem("$", "case must be a number and hash a text")
                 return
-            stored = Stored(unit, digest, content.size, size, _status(value))
-            content.stored[content.key_of(unit)] = content.latest[content.key_of(unit)] = stored
+            stored = Stored(key, digest, content.size, size, _status(value))
+            content.stored[content.line_key(key)] = content.latest[content.line_key(key)] = stored
             content.lines.append(stored)
-            content.most = max(content.most, unit.place)
+            content.most = max(content.most, key.place)
     except InvalidDataError as error:
         yield from problems_of(error)
     except (KeyError, TypeError, AttributeError) as error:
@@ -394,9 +394,9 @@ class ResultsFile:
         self._by_hash: dict[str, dict[CaseKey, Stored]] = {}
         for stored in self.content.lines:
             lines = self._by_hash.setdefault(stored.hash, {})
-            lines[stored.unit] = stored
+            lines[stored.key] = stored
             if resume != "missing" and stored.status not in {"passed", "failed" if resume == "errored" else "passed"}:
-                del lines[stored.unit]
+                del lines[stored.key]
 
     def _begin(self) -> None:
         if not os.path.samestat(os.fstat(self._file), Path(self.path).stat()):  # whoever began it has removed it
@@ -419,18 +419,18 @@ class ResultsFile:
         """The hashes of the cases that need not be measured again."""
         return frozenset(self._by_hash)
 
-    def find(self, digest: str, unit: CaseKey, *, reuse: bool = False) -> Stored | None:
-        """Return the line of this unit, or else of another one, with this hash; `None` without any.
+    def find(self, digest: str, key: CaseKey, *, reuse: bool = False) -> Stored | None:
+        """Return the line of this key, or else of another one, with this hash; `None` if there is none.
 
         A line is returned once, and only for the same agent and trial, unless `reuse` is true: equal recorded cases
         have equal results. An error names its case, so it is not that of another one.
         """
         lines = self._by_hash.get(digest, {})
         if reuse:
-            return lines.get(unit) or next((one for one in lines.values() if one.status != "errored"), None)
-        if unit in lines:
-            return lines.pop(unit)
-        asker = (unit.trial or 1, unit.agent)  # a golden that was asked once has its first trial
+            return lines.get(key) or next((one for one in lines.values() if one.status != "errored"), None)
+        if key in lines:
+            return lines.pop(key)
+        asker = (key.trial or 1, key.agent)  # a golden that was asked once has its first trial
         other = next((one for one in lines if (one.trial or 1, one.agent) == asker), None)
         return None if other is None else lines.pop(other)
 
@@ -442,14 +442,14 @@ class ResultsFile:
         except InvalidDataError:
             return None
 
-    def is_there(self, stored: Stored, unit: CaseKey) -> bool:
-        """Return whether a line is that of this unit, and no other one came later."""
-        return stored.unit == unit and self.content.latest.get(self.content.key_of(unit)) is stored
+    def is_there(self, stored: Stored, key: CaseKey) -> bool:
+        """Return whether a line is that of this key, and no other one came later."""
+        return stored.key == key and self.content.latest.get(self.content.line_key(key)) is stored
 
-    def rest(self, stored: Stored) -> bytes:
-        """Return the end of a stored line, for the line of another unit."""
+    def moved_line(self, stored: Stored, key: CaseKey) -> bytes:
+        """Return the line of another key with the results of a stored line."""
         line = self._line(stored)
-        return line[line.index(_REST) :].rstrip(b"\n") + b"\n"
+        return head_of(key) + line[line.index(_REST) :].rstrip(b"\n") + b"\n"
 
     def _line(self, stored: Stored) -> bytes:
         with os.fdopen(os.dup(self._file), "rb") as file:
@@ -500,10 +500,10 @@ class ResultsFile:
         self._file = -1
 
 
-def _reused_lines(units: Iterable[CaseKey]) -> Iterator[bytes]:
-    """Yield a line for the units of each trial and agent."""
+def _reused_lines(keys: Iterable[CaseKey]) -> Iterator[bytes]:
+    """Yield a line for the keys of each trial and agent."""
     places: dict[tuple[int | None, str | None], list[list[int]]] = {}
-    for place, trial, agent in units:
+    for place, trial, agent in keys:
         ranges = places.setdefault((trial, agent), [])
         if ranges and ranges[-1][1] == place - 1:
             ranges[-1][1] = place
@@ -513,16 +513,16 @@ def _reused_lines(units: Iterable[CaseKey]) -> Iterator[bytes]:
         yield json_text({"reused": ranges, **drop_none({"trial": trial, "agent": agent})}).encode() + b"\n"
 
 
-def head_of(unit: CaseKey, golden: int | None = None) -> bytes:
-    """Return the beginning of the line of a unit."""
-    named = drop_none({"trial": unit.trial, "agent": unit.agent, "golden": golden})
-    return json_text({"case": unit.place, **named})[:-1].encode()
+def head_of(key: CaseKey, golden: int | None = None) -> bytes:
+    """Return the beginning of the line of a case: its key, and the place of the first case of its golden."""
+    named = drop_none({"trial": key.trial, "agent": key.agent, "golden": golden})
+    return json_text({"case": key.place, **named})[:-1].encode()
 
 
 def rest_of(
     rows: Sequence[Row], digest: str, *, contents: bool = True, encoded: Sequence[EncodedCase] | None = None
 ) -> bytes:
-    """Return the end of the line of a unit with this hash, without secrets.
+    """Return the end of the line of a case with this hash, without secrets.
 
     `encoded` are the cases of the rows, if they are encoded already.
     """

@@ -2,8 +2,8 @@
 
 A row is a case that was measured, and a column is a metric. If the components of an app are scored beside its answers,
 each component has its own columns, named `component: metric`. One run of the app then gives several rows: one for the
-whole answer, and one each time a component ran. They form a unit. If a column does not apply to a row, the result is
-skipped; if the app failed before it reached a component, the row of the whole answer has a failed result.
+whole answer, and one each time a component ran. These rows have the same key. If a column does not apply to a row, the
+result is skipped; if the app failed before it reached a component, the row of the whole answer has an errored result.
 
 Of many cases, only the worst stay whole; the others become outlines without content and reasons.
 """
@@ -29,7 +29,10 @@ NO_AGENTS: Final[Sequence[str | None]] = (None,)
 
 
 class CaseKey(NamedTuple):
-    """A case, or a golden in one trial with one agent; see `Row`."""
+    """What identifies a case, or a golden in one trial with one agent; see `Row`.
+
+    `CaseKey(2, 1, "gpt")` is the third golden in its first trial with the agent `gpt`.
+    """
 
     place: int
     trial: int | None = None
@@ -63,7 +66,7 @@ class Row(NamedTuple):
         return cls(case, place, trial, wrong_end=wrong_end(case), **fields)
 
     @property
-    def unit(self) -> CaseKey:
+    def key(self) -> CaseKey:
         """What all rows of one run of the app share."""
         return CaseKey(self.place, self.trial, self.agent)
 
@@ -80,12 +83,13 @@ def report_table(
     trials: int | None,
     *,
     agents: Sequence[str] = (),
-    are_ranked: bool = False,
+    by_position: bool = False,
 ) -> tuple[tuple[str, ...], tuple[CaseResult, ...]]:
     """Return the names of the columns and the rows of a report, in the order of `agents`, if there are several.
 
-    `metrics` are the unique names of the metrics of whole answers; the rows of one unit are already in order. If they
-    `are_ranked`, the index of a case is its rank; else it is that of its unit, of which some may be missing.
+    `metrics` are the unique names of the metrics of whole answers; the rows of one key are already in order. The
+    index of a case is its position among the rows if `by_position` is true. Otherwise its key determines the index, so
+    that a case has the same one if others are missing, as after an interruption.
     """
     order = [*(agents or NO_AGENTS)]
     # In a file, trials are numbers of runs; elsewhere a place has several.
@@ -94,9 +98,9 @@ def report_table(
         return _component_table(ordered)
     places = 1 + max(map(attrgetter("place"), ordered), default=0)
     cases: list[CaseResult] = []
-    for rank, row in enumerate(ordered):
+    for position, row in enumerate(ordered):
         index = (order.index(row.agent) * places + row.place) * (trials or 1) + (row.trial or 1) - 1
-        cases.append(_case_result(rank if are_ranked else index, row, metrics))
+        cases.append(_case_result(position if by_position else index, row, metrics))
     if len(cases) < 2 or any(row.is_outline for row in ordered):  # noqa: PLR2004 - nothing to agree with
         return tuple(metrics), tuple(cases)
     from toolgrade.evaluation.agreement import with_agreement  # noqa: PLC0415 - not loaded for a single case
@@ -143,7 +147,7 @@ def _component_result(index: int, row: Row, columns: Sequence[_Column]) -> CaseR
 class _Column:
     """A metric of whole answers (`component` is `None`) or of one component.
 
-    `position` is that of the metric among the results of its rows; `units` are those that have such rows.
+    `position` is that of the metric among the results of its rows; `keys` are those that have such rows.
     """
 
     component: str | None
@@ -151,7 +155,7 @@ class _Column:
     position: int
     name: str
     threshold: float
-    units: frozenset[CaseKey]
+    keys: frozenset[CaseKey]
 
     def applies(self, row: Row) -> bool:
         """Return whether the metric measures a row."""
@@ -160,9 +164,9 @@ class _Column:
     def is_apart(self, row: Row) -> bool:
         """Return whether the metric measures only other rows than this one, so that its result must not count here.
 
-        The row of a whole answer stands in for a component that has no row in the unit because it did not run.
+        The row of a whole answer stands in for a component that has no row of the same key because it did not run.
         """
-        return not self.applies(row) and (row.component is not None or row.unit in self.units)
+        return not self.applies(row) and (row.component is not None or row.key in self.keys)
 
     def result(self, row: Row) -> MetricResult:
         """Return the result of a row, skipped if the metric does not apply or its component did not run."""
@@ -189,11 +193,11 @@ def _columns(rows: Sequence[Row]) -> list[_Column]:
     columns: list[_Column] = []
     for (component, source), members in groups.items():
         prefix = "" if component is None else f"{next(labels)}: "
-        units = frozenset(row.unit for row in members)
+        keys = frozenset(row.key for row in members)
         # All members have results of the same metrics. Whole answers without metrics add no column.
         for position, sample in enumerate(members[0].results):
             name = prefix + sample.metric
-            columns.append(_Column(component, source, position, name, sample.threshold, units))
+            columns.append(_Column(component, source, position, name, sample.threshold, keys))
     return columns
 
 

@@ -1,7 +1,7 @@
 """One evaluation of cases, agents or an app while it runs: where its cases come from, and how they are measured.
 
-A unit is a case, or a golden in one trial with one agent. Its rows (the case and, for an app, its components) are
-measured as soon as they exist and stored at once. So all completed units survive an interruption.
+A key identifies a case, or a golden in one trial with one agent. Its rows (the case and, for an app, its components)
+are measured as soon as they exist and stored at once. So everything that was completed survives an interruption.
 
 An app is a function that calls functions decorated with `@observe`. Its answers to goldens become cases, and each call
 of a component with metrics is a case too, named `golden > component`.
@@ -47,6 +47,7 @@ from toolgrade.result import MetricResult, errored_result
 if TYPE_CHECKING:
     from toolgrade.evaluation.files import FileCase
     from toolgrade.judge.judge import Judge
+    from toolgrade.report.terminal.progress import ProgressBar
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Source:
     """Where the cases come from.
 
     `items` are the cases or goldens, and `agents` the names of the agents, or only `None`. `prepare` returns what to
-    measure for a unit; for a golden, it runs the agent first, and calls its second argument after each turn.
+    measure for a key; for a golden, it runs the agent first, and calls its second argument after each turn.
     `existing` are the cases that exist already, in order; `recorded` has those of files, with the place of the first
     case of their golden or cluster.
     """
@@ -65,7 +66,7 @@ class Source:
     existing: Mapping[CaseKey, Pending] | None = None
     recorded: Mapping[CaseKey, tuple[int | None, FileCase]] | None = None
 
-    def units(self, trials: int | None) -> list[CaseKey]:
+    def keys(self, trials: int | None) -> list[CaseKey]:
         """Return what is measured: of goldens the first trial of each, then the second of each, and so on."""
         if self.existing is not None:
             return [*self.existing]
@@ -79,10 +80,10 @@ def existing_source(
 ) -> Source:
     """Return the source of cases that exist already."""
 
-    async def prepare(unit: CaseKey, _on_turn: Callable[[], None]) -> Sequence[Pending]:
-        return [existing[unit]]
+    async def prepare(key: CaseKey, _on_turn: Callable[[], None]) -> Sequence[Pending]:
+        return [existing[key]]
 
-    return Source({unit.place: one.case for unit, one in existing.items()}, prepare, (None,), existing, recorded)
+    return Source({key.place: one.case for key, one in existing.items()}, prepare, (None,), existing, recorded)
 
 
 def agent_source(
@@ -94,8 +95,8 @@ def agent_source(
 ) -> Source:
     """Return the source of goldens that agents answer; a single agent has no name."""
 
-    async def prepare(unit: CaseKey, on_turn: Callable[[], None]) -> Sequence[Pending]:
-        golden, agent = goldens[unit.place], agents[unit.agent]
+    async def prepare(key: CaseKey, on_turn: Callable[[], None]) -> Sequence[Pending]:
+        golden, agent = goldens[key.place], agents[key.agent]
         case: AnyCase
         if golden.is_conversation:
             case = await run_conversation(golden, agent, limits, user_model, on_turn)
@@ -109,8 +110,8 @@ def agent_source(
 def app_source(goldens: Sequence[Golden], metrics: Sequence[MetricLike], app: ObservedApp, limits: Limits) -> Source:
     """Return the source of goldens that an app of observed functions answers; its components are measured too."""
 
-    async def prepare(unit: CaseKey, _on_turn: Callable[[], None]) -> Sequence[Pending]:
-        return await app.ask(goldens[unit.place], unit.place, metrics, limits.of_question)
+    async def prepare(key: CaseKey, _on_turn: Callable[[], None]) -> Sequence[Pending]:
+        return await app.ask(goldens[key.place], key.place, metrics, limits.of_question)
 
     return Source(goldens, prepare)
 
@@ -119,7 +120,8 @@ def app_source(goldens: Sequence[Golden], metrics: Sequence[MetricLike], app: Ob
 class Session:
     """One evaluation while it runs.
 
-    `limit` is the number of units in progress at the same time. If `is_async`, metrics measure with `a_measure` only.
+    `limit` is the number of keys in progress at the same time. If `is_async`, metrics measure with `a_measure` only.
+    `bar` is set after the session has loaded what is stored.
     """
 
     source: Source
@@ -127,35 +129,36 @@ class Session:
     builder: ReportBuilder
     limit: int
     is_async: bool
+    bar: ProgressBar | None = None
     _is_stopped: bool = False
 
     def __post_init__(self) -> None:
-        """Load the units that the file of results already has."""
+        """Load what the file of results already has."""
         source = self.source
-        self.units = source.units(self.builder.trials)
+        self.keys = source.keys(self.builder.trials)
         self._hashes: dict[int, str] = {}
         if self.builder.file is not None and source.recorded is not None:
-            self._hashes = {unit.place: hash_of(item.encoded()) for unit, (_, item) in source.recorded.items()}
-            self._resume_recorded(source.recorded)
+            self._hashes = {key.place: hash_of(item.encoded()) for key, (_, item) in source.recorded.items()}
+            self._reuse_recorded(source.recorded)
         elif self.builder.file is not None:
-            self._hashes = {unit.place: hash_of(encode_case(source.items[unit.place])) for unit in self.units}
-            self.builder.resume({unit: self._hashes[unit.place] for unit in self.units})
-        self.remaining = [unit for unit in self.units if unit not in self.builder]
+            self._hashes = {key.place: hash_of(encode_case(source.items[key.place])) for key in self.keys}
+            self.builder.reuse_unchanged({key: self._hashes[key.place] for key in self.keys})
+        self.remaining = [key for key in self.keys if key not in self.builder]
         self._metric_lock = asyncio.Lock()
 
-    def _resume_recorded(self, recorded: Mapping[CaseKey, tuple[int | None, FileCase]]) -> None:
+    def _reuse_recorded(self, recorded: Mapping[CaseKey, tuple[int | None, FileCase]]) -> None:
         reused: list[CaseKey] = []
         lines: list[bytes] = []
-        for unit, (golden, item) in recorded.items():
-            row = Row.of(item.case, unit.place, unit.trial, golden=golden)
-            resumed = self.builder.resumed(row, self._hashes[unit.place])
-            if resumed is not None:
-                row, is_there = resumed
-                self.builder.store(unit, [row])
+        for key, (golden, item) in recorded.items():
+            row = Row.of(item.case, key.place, key.trial, golden=golden)
+            stored = self.builder.with_stored_results(row, self._hashes[key.place])
+            if stored is not None:
+                row, is_there = stored
+                self.builder.store(key, [row])
                 if is_there:
-                    reused.append(unit)
+                    reused.append(key)
                 else:
-                    lines.append(head_of(unit, golden) + self._rest(unit, [row]))
+                    lines.append(self._line(key, [row]))
         if self.builder.file is not None:
             self.builder.file.begin(reused, b"".join(lines), len(recorded))
 
@@ -165,13 +168,13 @@ class Session:
         if existing is None or any(map(waits, self.metrics)):
             run_interruptible(self.run())
             return
-        for unit in self.remaining:
-            pending = existing[unit]
+        for key in self.remaining:
+            pending = existing[key]
             results = [measure_in_thread(metric, pending.case, pending.no_golden) for metric in self.metrics]
-            self._store(unit, [self._row(unit, pending, results)])
+            self._store(key, [self._row(key, pending, results)])
 
     async def run(self) -> None:
-        """Run the agents for the remaining units and measure them, at most `limit` at the same time.
+        """Run the agents for the remaining keys and measure them, at most `limit` at the same time.
 
         A judge that asks in batches has no such limit.
 
@@ -179,28 +182,28 @@ class Session:
         """
         remaining = self.remaining
         queue = iter(remaining)  # all workers share it
-        # A batch should hold the questions about all units: every unit is prepared before the first is measured.
+        # A batch should hold the questions about all cases: every case is prepared before the first is measured.
         all_at_once = any(map(is_batched, self.metrics))
         turns, ready, prepared = asyncio.Semaphore(self.limit), asyncio.Event(), 0
 
         async def work() -> None:
             nonlocal prepared
-            for unit in queue:
+            for key in queue:
                 try:
                     async with turns:
-                        cases = await self.source.prepare(unit, self.builder.on_turn)
-                finally:  # the others must not wait for a unit that was cancelled
+                        cases = await self.source.prepare(key, self._show_turn)
+                finally:  # the others must not wait for a case that was cancelled
                     prepared += 1
                     if prepared == len(remaining):
                         ready.set()
                 self._raise_if_stopped()
                 if all_at_once:
                     await ready.wait()
-                rows = [await self._measure(unit, pending) for pending in cases]
+                rows = [await self._measure(key, pending) for pending in cases]
                 self._raise_if_stopped()
-                self._store(unit, rows)
+                self._store(key, rows)
 
-        # As many tasks as may be in progress, and not one for each unit: there may be a million.
+        # As many tasks as may be in progress, and not one for each key: there may be a million.
         number = len(remaining) if all_at_once else min(self.limit, len(remaining))
         workers = [asyncio.ensure_future(work()) for _ in range(number)]
         if not workers:
@@ -221,13 +224,13 @@ class Session:
         if self._is_stopped:
             raise asyncio.CancelledError
 
-    async def _measure(self, unit: CaseKey, pending: Pending) -> Row:
+    async def _measure(self, key: CaseKey, pending: Pending) -> Row:
         error = pending.error
         if error is None:
             results = [await self._result(metric, pending) for metric in pending.metrics]
         else:
             results = [errored_result(metric.label, metric.threshold, error) for metric in pending.metrics]
-        return self._row(unit, pending, results)
+        return self._row(key, pending, results)
 
     async def _result(self, metric: MetricLike, pending: Pending) -> MetricResult:
         case, no_golden = pending.case, pending.no_golden
@@ -239,49 +242,55 @@ class Session:
         async with self._metric_lock:
             return await asyncio.to_thread(measure_in_thread, metric, case, no_golden)
 
-    def _row(self, unit: CaseKey, pending: Pending, results: Sequence[MetricResult]) -> Row:
+    def _row(self, key: CaseKey, pending: Pending, results: Sequence[MetricResult]) -> Row:
         component = pending.component
         names = self.builder.names if component is None else unique_labels([one.label for one in pending.metrics])
         renamed = tuple(result.renamed(name) for result, name in zip(results, names, strict=True))
-        golden, _ = (self.source.recorded or {}).get(unit, (None, None))
+        golden, _ = (self.source.recorded or {}).get(key, (None, None))
         source = ""
         if component is not None:
             thresholds = ", ".join(f"{result.metric} {result.threshold:g}" for result in renamed)
             source = f"{component.source} ({thresholds})"
         return Row.of(
             pending.case,
-            unit.place,
-            unit.trial,
+            key.place,
+            key.trial,
             component=None if component is None else component.name,
             source=source,
             results=renamed,
-            agent=unit.agent,
+            agent=key.agent,
             golden=golden,
         )
 
-    def _store(self, unit: CaseKey, rows: list[Row]) -> None:
-        self.builder.store(unit, rows, self._rest(unit, rows))
+    def _store(self, key: CaseKey, rows: list[Row]) -> None:
+        self.builder.store(key, rows, self._line(key, rows))
+        if self.bar is not None:
+            self.bar.step()
 
-    def _rest(self, unit: CaseKey, rows: list[Row]) -> bytes:
-        """Return the end of the line of a unit in the file of results, if there is one."""
+    def _show_turn(self) -> None:
+        if self.bar is not None:
+            self.bar.turn()
+
+    def _line(self, key: CaseKey, rows: list[Row]) -> bytes:
+        """Return the line of a case in the file of results; empty if there is no file."""
         if not self._hashes:
             return b""
-        digest, contents = self._hashes[unit.place], self.builder.contents
+        digest, contents = self._hashes[key.place], self.builder.contents
         if self.source.recorded is None:
-            return rest_of(rows, digest, contents=contents)
-        _, item = self.source.recorded[unit]
-        return item.rest(rows[0], digest, item.encoded(), contents=contents)
+            return head_of(key) + rest_of(rows, digest, contents=contents)
+        golden, item = self.source.recorded[key]
+        return head_of(key, golden) + item.rest(rows[0], digest, item.encoded(), contents=contents)
 
     def report(self, *, interrupted: bool = False) -> Report:
-        """Return the report, complete or of the units that are done."""
+        """Return the report, complete or of what is done."""
         if self.source.recorded is None:
             return self.builder.report(interrupted=interrupted)
-        return self.builder.file_report(self.builder.rows, interrupted=interrupted)
+        return self.builder.report_of_files(self.builder.rows, interrupted=interrupted)
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Number of units that are done, and of all units."""
-        return len(self.builder), len(self.units)
+        """Number of keys that are done, and of all keys."""
+        return len(self.builder), len(self.keys)
 
 
 async def _measure_async(metric: MetricLike, case: AnyCase, no_golden: str | None) -> MetricResult:

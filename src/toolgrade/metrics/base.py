@@ -379,7 +379,7 @@ def share_of_calls(
 def refuse_unknown(metric: Metric, case: TestCase, unknown: int, wrong: float, reason: str) -> None:
     """Raise if a metric cannot check some calls, unless the known wrong calls fail the case anyway.
 
-    With 1 wrong call of 4 the score is at most 0.75: at the threshold 0.8 the case fails, whatever the unknown ones are.
+    With 1 wrong call of 4 the score is at most 0.75: at the threshold 0.8 the case fails, whatever they are.
 
     Raises:
         MissingFieldError: `unknown` is not 0, and `wrong`, the share of wrong calls, does not fail the case.
