@@ -146,8 +146,13 @@ def outcome_reason(results: Sequence[MetricResult], end: WrongEnd | None) -> str
         for result in results:
             text = (result.reason or result.error or "").split("\n", 1)[0].strip()
             if result.status is status and text:
-                return text.removeprefix("Not measured: ").removeprefix("Skipped: ")
+                return without_status(text)
     return ""
+
+
+def without_status(reason: str) -> str:
+    """Return the reason of a result without a score, such as `no call was made.` of `Skipped: no call was made.`."""
+    return reason.removeprefix("Not measured: ").removeprefix("Skipped: ")
 
 
 @dataclass(frozen=True, kw_only=True)

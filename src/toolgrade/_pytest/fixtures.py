@@ -8,20 +8,19 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from toolgrade._internal.atomic_files import atomic_write
 from toolgrade._internal.json import parse_json
 from toolgrade._pytest.approval import approve, approve_conversation, case_of, written_calls
 from toolgrade.calls import ToolCall
-from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, Run, TestCase
+from toolgrade.cases import AnyCase, ConversationalTestCase, LLMTestCase, Run
 from toolgrade.dataset import Golden, read_golden, without_schema
 from toolgrade.errors import InvalidDataError, NothingRecordedError
 from toolgrade.evaluation.files import stated_turns
 from toolgrade.evaluation.run import evaluate as _evaluate
 from toolgrade.evaluation.run import evaluate_async as _evaluate_async
 from toolgrade.evaluation.run import passed_results
-from toolgrade.expect.plan import Expectation
 from toolgrade.metrics import MetricLike, ToolCorrectnessMetric
 from toolgrade.redact import DEFAULT, Redactor
 from toolgrade.report import Report
@@ -29,7 +28,7 @@ from toolgrade.report.redaction import redact
 from toolgrade.report.text.first_problem import entry_problem, first_problem
 from toolgrade.report.text.phrases import is_bad, one_line, score_text
 from toolgrade.result import MetricResult
-from toolgrade.verdict import run_end
+from toolgrade.verdict import run_end, without_status
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -39,8 +38,12 @@ Note: TypeAlias = "dict[str, Any]"
 with its results, its number in the test, and the first problem of each result, or `{"golden": ...}`."""
 
 
+AnyGolden: TypeAlias = LLMTestCase | Golden
+"""The golden of a single question, or of a conversation."""
+
+
 def _with_options_of(function: Callable[P, object]) -> Callable[[Callable[..., R]], Callable[Concatenate[Any, P], R]]:
-    """Give a method the parameters of a function, so that they are written once."""
+    """Show type checkers, editors and `help` the parameters of a function as those of a method that passes them on."""
 
     def decorate(method: Callable[..., R]) -> Callable[Concatenate[Any, P], R]:
         parameters = inspect.signature(function).parameters.values()
@@ -93,12 +96,14 @@ class Checks:
             ConfigurationError: There is no metric.
         """
         __tracebackhide__ = True
-        return passed_results(self.evaluate(iter([test_case]), metrics), remedy)
+        one_case = iter([test_case])  # not a list: a list of texts names files
+        return passed_results(self.evaluate(one_case, metrics), remedy)
 
     async def a_assert_test(self, test_case: AnyCase, metrics: Sequence[MetricLike]) -> tuple[MetricResult, ...]:
         """Do what `assert_test` does, inside a running event loop."""
         __tracebackhide__ = True
-        return passed_results(await self.a_evaluate(iter([test_case]), metrics))
+        one_case = iter([test_case])  # as in `assert_test`
+        return passed_results(await self.a_evaluate(one_case, metrics))
 
     @_with_options_of(_evaluate)
     def evaluate(self, *args: Any, **options: Any) -> Report:  # noqa: ANN401 - checked by the function
@@ -113,13 +118,16 @@ class Checks:
         return self._add_notes(await _evaluate_async(*args, **{"show_progress": False, **options}))
 
     def _add_notes(self, report: Report) -> Report:
-        """Add each case of the report to the summary of the test run, and return the report."""
+        """Add each case of the report to the summary of the test run, and return the report.
+
+        Cases are numbered within a test, and the trials of a golden have one number: if the test evaluates two goldens,
+        each in three trials, and then a single case, these are #1, #2 and #3.
+        """
         for case in report.cases:
             plain = case.to_dict()
             # A position within this report means nothing in the summary of all tests.
-            golden = plain.pop("golden", None)
-            place = case.index if golden is None else golden
-            number = self._count + place + 1
+            plain.pop("golden", None)  # a position within this report, which the summary of all tests does not have
+            number = self._count + case.cluster + 1
             variant = f" ({case.variant})" if case.variant else ""
             label = f"{plain.get('id') or plain.get('name') or f'#{number}'}{variant}"
             problems = [first_problem(result) for result in redact(case).own_results]
@@ -186,9 +194,9 @@ class GoldenChecks:
         Raises:
             MetricAssertionError: The calls differ from the golden.
             NothingRecordedError: There is no golden, and `CI` is set, so none is recorded.
-            InvalidDataError: The golden cannot be read or has another number of turns, or the run to record is no model
-                for later ones: it did not end well, arguments are broken or unknown, or the calls break the rules of
-                the plan to update.
+            InvalidDataError: The golden cannot be read or has another number of turns, or the run to record is not
+                fit to be an example: it did not end well, arguments are broken or unknown, or the calls break the rules
+                of the plan to update.
             MissingFieldError: The case has no `tools_called`.
             ConfigurationError: `measured` is not a run, case, conversation or list of calls, or there is no metric.
         """
@@ -203,9 +211,11 @@ class GoldenChecks:
                     f"golden {label} does not exist, and none is recorded while CI is set; "
                     "run this test once on your machine, review the file, and commit it"
                 )
-            self._write(file, label, case, redactor)
+            golden, notes = _approved(case, redactor, None)
+            self._write(file, label, golden, "recorded", notes)
         elif self._place.update and (difference := _difference(case, file, label, used)):
-            self._write(file, label, case, redactor, difference=difference)
+            golden, notes = _approved(case, redactor, _former_golden(case, file, label))
+            self._write(file, label, golden, "updated", [*notes, difference])
         remedy = f"The golden is {label}; pytest --toolgrade-update rewrites it."
         return self._checks.assert_test(_with_expectations(case, file, label), used, remedy=remedy)
 
@@ -215,16 +225,12 @@ class GoldenChecks:
             name = str(self._count) if self._count > 1 else ""
         return self._place.folder / f"{self._place.stem}{'.' if name else ''}{file_name(name)}.json"
 
-    def _write(self, file: Path, label: str, case: AnyCase, redactor: Redactor, *, difference: str = "") -> None:
-        """Record the golden of a case; with a difference, update it, so that matchers which still match stay."""
-        golden: LLMTestCase | Golden
-        golden, notes = _approved(case, redactor, file if difference else None, label)
+    def _write(self, file: Path, label: str, golden: AnyGolden, became: str, texts: Sequence[str]) -> None:
+        """Write a golden, and tell the summary what became of it, and these texts about it."""
         file.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(file) as draft:
             draft.write_text(golden.to_json(indent=2) + "\n", encoding="utf-8", newline="\n")
-        became = "updated" if difference else "recorded"
-        text = "\n".join(filter(None, [*notes, difference]))
-        self._note({"golden": {"path": label, "became": became, "difference": text}})
+        self._note({"golden": {"path": label, "became": became, "difference": "\n".join(texts)}})
 
 
 _SAME_CALLS = ToolCorrectnessMetric(
@@ -255,32 +261,62 @@ def difference_text(report: Report) -> str:
 def failure_text(report: Report) -> str:
     """Return where the first result of a report that did not pass first goes wrong, on one line."""
     case, result = next(filter(is_bad, redact(report).results()))
-    problem = entry_problem(case, result).removeprefix("Skipped: ")
-    return problem or one_line(f"{result.metric}: {result.reason or score_text(result)}")
+    problem = entry_problem(case, result)
+    return without_status(problem) or one_line(f"{result.metric}: {result.reason or score_text(result)}")
 
 
-def _approved(
-    case: AnyCase, redactor: Redactor, file: Path | None, label: str
-) -> tuple[LLMTestCase | Golden, list[str]]:
-    """Return the golden of a case, and notes; with a file, matchers of the golden in it stay that still match.
-
-    A golden that cannot be read, or has another number of turns, is replaced; the difference says why.
-    """
+def _approved(case: AnyCase, redactor: Redactor, former: Golden | LLMTestCase | None) -> tuple[AnyGolden, list[str]]:
+    """Return the golden of a case, without secrets, and notes; matchers of a former golden stay that still match."""
     if isinstance(case, ConversationalTestCase):
-        former = None
-        if file is not None:
-            with suppress(InvalidDataError):
-                _with_expectations(case, file, label)
-                former = _read_golden(file, label, read_golden)
-        return approve_conversation(case, redactor, former)
-    old: list[ToolCall] | Expectation | None = None
-    if file is not None:
-        with suppress(InvalidDataError):
-            old = cast("TestCase", _with_expectations(case, file, label)).expected_tools
-    expected, notes = approve(case, redactor, old)
-    question = LLMTestCase(input=case.input) if isinstance(case.input, str) else LLMTestCase()
-    update = {"expected_tools": expected} | ({"ends": "interrupted"} if run_end(case)[0] == "interrupted" else {})
-    return redactor.model(question).model_copy(update=update), notes
+        return approve_conversation(case, redactor, former if isinstance(former, Golden) else None)
+    expected, notes = approve(case, redactor, None if former is None else former.expected_tools)
+    question = redactor.model(LLMTestCase(input=case.input) if isinstance(case.input, str) else LLMTestCase())
+    update: dict[str, Any] = {"expected_tools": expected}  # `approve` has redacted it
+    if run_end(case)[0] == "interrupted":
+        update["ends"] = "interrupted"
+    return question.model_copy(update=update), notes
+
+
+def _former_golden(case: AnyCase, file: Path, label: str) -> AnyGolden | None:
+    """Return the golden in a file, for its update; `None` if it cannot be read, or is of another conversation."""
+    with suppress(InvalidDataError):
+        if not isinstance(case, ConversationalTestCase):
+            return _read_case(file, label)
+        golden = _read_golden(file, label, read_golden)
+        _expecting_turns(case, golden, label)
+        return golden
+    return None
+
+
+def _with_expectations(case: AnyCase, file: Path, label: str) -> AnyCase:
+    """Return the case with the expectations of its golden."""
+    if isinstance(case, ConversationalTestCase):
+        return _expecting_turns(case, _read_golden(file, label, read_golden), label)
+    golden = _read_case(file, label)
+    calls = {"tools_called": written_calls(case), "expected_tools": golden.expected_tools}
+    return case.model_copy(update={**calls, "ends": golden.ends or case.ends})
+
+
+def _expecting_turns(case: ConversationalTestCase, golden: Golden, label: str) -> ConversationalTestCase:
+    """Return a conversation with the expectations of its golden.
+
+    Raises:
+        InvalidDataError: The golden has another number of turns, or none.
+    """
+    turns, _, note = stated_turns(golden, ConversationalTestCase.from_json(case.to_json()))
+    if note or not golden.turns:
+        raise InvalidDataError(f"the golden {label} is of another conversation: {note or 'it has no turns'}")
+    stated = ("expected_tools", "expected_output", "required_texts")
+    update = {"turns": turns, **{name: getattr(golden, name) for name in stated}}
+    return case.model_copy(update={**update, "ends": golden.ends or case.ends})
+
+
+def _read_case(file: Path, label: str) -> LLMTestCase:
+    """Return the golden of a single question."""
+    golden = _read_golden(file, label, lambda value: LLMTestCase.model_validate(without_schema(value)))
+    if golden.expected_tools is None:
+        raise InvalidDataError(f"the golden {label} has no expected_tools; write [] if no call is expected")
+    return golden
 
 
 def _read_golden(file: Path, label: str, read: Callable[[Any], R]) -> R:
@@ -288,23 +324,6 @@ def _read_golden(file: Path, label: str, read: Callable[[Any], R]) -> R:
         return read(parse_json(file.read_bytes()))
     except InvalidDataError as error:
         raise InvalidDataError(f"the golden {label} cannot be read: {error}", error.problems) from None
-
-
-def _with_expectations(case: AnyCase, file: Path, label: str) -> AnyCase:
-    """Return the case with the expectations of its golden."""
-    if isinstance(case, ConversationalTestCase):
-        golden = _read_golden(file, label, read_golden)
-        turns, _, note = stated_turns(golden, ConversationalTestCase.from_json(case.to_json()))
-        if note or not golden.turns:
-            raise InvalidDataError(f"the golden {label} is of another conversation: {note or 'it has no turns'}")
-        stated = ("expected_tools", "expected_output", "required_texts")
-        update = {"turns": turns, **{name: getattr(golden, name) for name in stated}}
-        return case.model_copy(update={**update, "ends": golden.ends or case.ends})
-    single = _read_golden(file, label, lambda value: LLMTestCase.model_validate(without_schema(value)))
-    if single.expected_tools is None:
-        raise InvalidDataError(f"the golden {label} has no expected_tools; write [] if no call is expected")
-    calls = {"tools_called": written_calls(case), "expected_tools": single.expected_tools}
-    return case.model_copy(update={**calls, "ends": single.ends or case.ends})
 
 
 def _difference(case: AnyCase, file: Path, label: str, metrics: Sequence[MetricLike]) -> str:

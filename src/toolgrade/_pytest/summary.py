@@ -15,7 +15,7 @@ from toolgrade.report import MetricSummary
 from toolgrade.report.report import is_generated_id
 from toolgrade.report.text.phrases import WORD_TEXTS
 from toolgrade.result import MetricResult, ResultStatus
-from toolgrade.verdict import Gate, Tally
+from toolgrade.verdict import Gate, Tally, without_status
 
 _MAX_FAILED = 20
 _MAX_NOTICED = 5
@@ -58,7 +58,7 @@ def _problem_lines(note: dict[str, Any]) -> Iterator[str]:
     for result, problem in results:
         if not result.passed and (is_skipped or result.status is not ResultStatus.SKIPPED):
             what = "not measured" if result.score is None else f"failed with {number_text(result.score)}"
-            why = problem.removeprefix("Skipped: ")
+            why = without_status(problem)
             yield f"- {names}  {printable(result.metric)}  {what}{f': {why}' if why else ''}"
 
 

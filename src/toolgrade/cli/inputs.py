@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -17,7 +18,6 @@ from toolgrade.dataset import BadLines, read_bytes, read_documents, source_name
 from toolgrade.errors import DataFileError
 from toolgrade.formats.document_kind import is_one_conversation, kind_of
 from toolgrade.inputs import Reading, collect_cases, joined, read_cases, read_entries
-from toolgrade.report import Report
 
 _SUFFIXES = {".json", ".jsonl", ".ndjson"}
 _PACKED = {".gz", ".zst"}
@@ -27,7 +27,8 @@ _PACKED = {".gz", ".zst"}
 def expand(paths: Sequence[str], consequence: str) -> list[str]:
     """Return the files; a folder stands for all files of JSON in it, in the order of their paths.
 
-    Exits with a message that ends with the consequence if a folder has no such file.
+    `["logs", "x.txt"]` becomes `["logs/a.jsonl", "logs/old/b.json.gz", "x.txt"]`. Exits if a folder has no such file,
+    with a message that ends with the consequence, such as "nothing was scored".
     """
     files: list[str] = []
     for path in paths:
@@ -51,7 +52,7 @@ def _is_data(path: Path) -> bool:
 
 
 def read_input(path: str, how: Reading, *, reject_bad_lines: bool) -> list[AnyCase]:
-    """Return the cases of a file of any kind; what cannot be read is named in warnings (`has_bad_lines`).
+    """Return the cases of a file of any kind; warnings name what cannot be read (`cli.io.has_bad_lines`).
 
     Raises:
         DataFileError: Nothing can be read, or a line cannot be and bad lines are rejected.
@@ -63,16 +64,6 @@ def read_input(path: str, how: Reading, *, reject_bad_lines: bool) -> list[AnyCa
     bad.check(path, has_cases=bool(cases), reject=reject_bad_lines)
     bad.warn("each was left out", stacklevel=2)
     return cases
-
-
-def has_goldens_only(report: Report) -> bool:
-    """Return whether nothing was scored because the cases have expectations and no calls; outlines have neither."""
-    cases = [entry.case for entry in report.cases]
-    has_calls = any(
-        getattr(case, name, None) is not None for case in cases for name in ("tools_called", "run", "turns")
-    )
-    is_expecting = any(getattr(case, "expected_tools", None) is not None for case in cases)
-    return is_expecting and not has_calls and not any(summary.scored for summary in report.summaries)
 
 
 tools_option = click.option(
@@ -88,7 +79,7 @@ tools_option = click.option(
 def tools_in(path: str | None, file: str | None) -> list[ToolSpec] | None:
     """Return the tools of a file of tools, or those that were offered in cases, recorded messages or traces.
 
-    Exits if FILE, the other input, is standard input too.
+    Of several offered tools of one name, the first counts. Exits if FILE, the other input, is standard input too.
 
     Raises:
         DataFileError: The file cannot be read, or has no tools.
@@ -99,14 +90,17 @@ def tools_in(path: str | None, file: str | None) -> list[ToolSpec] | None:
         stop("FILE and --tools cannot both be standard input")
     content = _NamedBytes(read_bytes(path))  # standard input and pipes can be read only once
     content.name = source_name(path)
-    if _is_list_of_tools(content):
+    if _looks_like_tools(content):
         from toolgrade.linting.run import read_tools  # noqa: PLC0415 - not loaded for --help
 
         return read_tools(content)
     offered = [case.available_tools for case in read_cases(content) if case.available_tools is not None]
     if not offered:
         raise DataFileError(f"{content.name}: no case says which tools were available; give a JSON list of them")
-    return list({tool.name: tool for tools in reversed(offered) for tool in reversed(tools)}.values())[::-1]
+    by_name: dict[str, ToolSpec] = {}
+    for tool in chain.from_iterable(offered):
+        by_name.setdefault(tool.name, tool)
+    return list(by_name.values())
 
 
 class _NamedBytes(io.BytesIO):
@@ -115,10 +109,13 @@ class _NamedBytes(io.BytesIO):
     name = ""
 
 
-def _is_list_of_tools(content: _NamedBytes) -> bool:
-    """Return whether a file has tools and nothing else; an object with a name alone is a tool."""
-    value = next(read_documents(content, allow_nan=True, is_one=is_one_conversation)).value
+def _looks_like_tools(content: _NamedBytes) -> bool:
+    """Return whether a file begins with a tool or a list of tools.
+
+    Tools are objects of no other kind. One with a name alone, `{"name": "get_weather"}`, would be a case elsewhere.
+    """
+    first = next(read_documents(content, allow_nan=True, is_one=is_one_conversation)).value
     content.seek(0)
-    if isinstance(value, list):
-        return kind_of(value) == "messages" and not any(kind_of(item) == "message" for item in value)
-    return kind_of(value) == "unknown" or (isinstance(value, dict) and value.keys() == {"name"})
+    if isinstance(first, list):
+        return kind_of(first) != "trace" and not any(kind_of(item) == "message" for item in first)
+    return kind_of(first) == "unknown" or (isinstance(first, dict) and first.keys() == {"name"})

@@ -111,7 +111,11 @@ class _LazyGroup(click.Group):
 
 @contextmanager
 def _one_line_errors() -> Generator[None, None, None]:
-    """Print one line for an exception that no command handles, and exit."""
+    """Print one line for an exception that no command handles, and exit.
+
+    Commands report what goes wrong with the files that they read and write (`cli.io.exit_on_error`), so an `OSError`
+    that arrives here is about standard output.
+    """
     try:
         yield
     except (click.ClickException, click.Abort, click.exceptions.Exit):

@@ -1,6 +1,6 @@
 """Options that several commands share, types of paths, and tools to define and combine options.
 
-Both types of paths record them in click's context, and refuse a command line that would overwrite a file it reads.
+Both types of paths record each path in click's context, and refuse a command line that would overwrite a file it reads.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from toolgrade._internal.text import printable
 
 Decorator: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
 
-
 _PATHS = "toolgrade.paths"
+"""Key of the recorded paths in click's context."""
 
 
-class InputPath(click.Path):
-    """A file to read, or `-` for standard input where it is allowed."""
+class _RecordedPath(click.Path):
+    """A file, or `-` where it is allowed; the path is recorded unless it is `-`."""
 
-    is_target = False
+    is_target: bool
+    """Whether the file is written."""
 
     def convert(
         self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
@@ -39,10 +40,19 @@ class InputPath(click.Path):
         return super().convert(value, param, ctx)
 
     def check(self, path: str) -> None:
-        """Raise if the file cannot be used; one to read is opened soon enough."""
+        """Raise if the file cannot be used."""
 
 
-class OutputPath(InputPath):
+class InputPath(_RecordedPath):
+    """A file to read, or `-` for standard input where it is allowed.
+
+    It is not checked here: the command opens it at once, and reports what is wrong with it.
+    """
+
+    is_target = False
+
+
+class OutputPath(_RecordedPath):
     """A file to write, or `-` for standard output where it is allowed."""
 
     is_target = True
@@ -67,23 +77,24 @@ class _RefusedPath(click.ClickException):
 
 
 def _record(path: str, paths: list[tuple[str, bool]], *, is_target: bool) -> None:
-    """Record a path, unless a file would be written that is named twice."""
+    """Record a path; raise if it names a file that was recorded before, and one of both is written."""
     for other, other_is_target in paths:
-        if (is_target or other_is_target) and _is_same_file(path, other):
-            target = printable(path if is_target else other)
-            if is_target and other_is_target:
-                raise _RefusedPath(f"{target} would be written twice; name another file")
-            raise _RefusedPath(f"{target} is also an input and would be overwritten; name another file")
+        if not (is_target or other_is_target) or not _is_same_file(path, other):
+            continue
+        target = printable(path if is_target else other)
+        if is_target and other_is_target:
+            raise _RefusedPath(f"{target} would be written twice; name another file")
+        raise _RefusedPath(f"{target} is also an input and would be overwritten; name another file")
     paths.append((path, is_target))
 
 
-def _is_same_file(path: str, other: str) -> bool:
+def _is_same_file(a: str, b: str) -> bool:
     """Return whether two paths name one file; a device, such as a terminal, may be named twice."""
-    if not Path(path).exists():
-        return os.path.realpath(path) == os.path.realpath(other)
+    if not Path(a).exists():  # then the same file is not there under `b` either, but may be written under both
+        return os.path.realpath(a) == os.path.realpath(b)
     try:
-        return Path(path).is_file() and Path(path).samefile(other)
-    except OSError:  # opening the file will report it
+        return Path(a).is_file() and Path(a).samefile(b)
+    except OSError:  # `b` is not there, or opening a file will report what is wrong with it
         return False
 
 
@@ -105,7 +116,9 @@ def bundle(options: tuple[Decorator, ...], collect: Callable[[dict[str, Any]], d
 
     Args:
         options: The options, in the order in which the help lists them.
-        collect: Returns the arguments of the command for all arguments that click has parsed.
+        collect: Returns the arguments of the command for all arguments that click has parsed. The options of a report
+            are combined to one: `{"file": "runs.jsonl", "html_path": "page.html"}` becomes `{"file": "runs.jsonl",
+            "display": ReportOptions(targets={"html": "page.html"})}`.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -134,8 +147,11 @@ def is_default(name: str) -> bool:
 def clear_settings(arguments: dict[str, Any], *names: str) -> None:
     """Let an option on the command line override settings that it cannot be combined with.
 
+    With `quiet = true` in pyproject.toml and `--verbose` on the command line, `clear_settings(arguments, "quiet",
+    "verbose")` sets `quiet` to False.
+
     Args:
-        arguments: The arguments that click has parsed, which are changed.
+        arguments: The arguments that click has parsed, changed in place.
         names: The options that exclude each other. If one of them is on the command line, the others are cleared unless
             they are on it too.
     """
@@ -143,8 +159,7 @@ def clear_settings(arguments: dict[str, Any], *names: str) -> None:
         return
     for name in names:
         if not on_command_line(name):
-            is_flag = isinstance(arguments[name], bool)
-            arguments[name] = False if is_flag else None
+            arguments[name] = False if isinstance(arguments[name], bool) else None
 
 
 def json_option(help: str) -> Decorator:

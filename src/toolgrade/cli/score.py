@@ -9,7 +9,7 @@ import click
 
 from toolgrade._internal.text import plural, printable
 from toolgrade.cli.help import command
-from toolgrade.cli.inputs import expand, has_goldens_only
+from toolgrade.cli.inputs import expand
 from toolgrade.cli.io import INTERRUPTED, exit_on_error, stop, title_of
 from toolgrade.cli.metric_options import metric_options
 from toolgrade.cli.options import InputPath, OutputPath, allow_nan_option, on_command_line, options_in, reject_option
@@ -138,11 +138,24 @@ def _check_companion(option: str, other: str, value: str | None) -> None:
 
 def _refuse_goldens(report: Report, name: str) -> None:
     """Exit if the cases are goldens that were given in place of recorded runs."""
-    if has_goldens_only(report):
+    if _has_goldens_only(report):
         stop(
             f"{name} has goldens, which have expected calls and no calls that were made; score recorded runs with "
             f"`toolgrade score RUNS --goldens {name}`; nothing was scored"
         )
+
+
+def _has_goldens_only(report: Report) -> bool:
+    """Return whether nothing was scored because the cases have expected calls, and no calls that were made.
+
+    Cases whose content the report does not keep have neither.
+    """
+    cases = [entry.case for entry in report.cases]
+    has_calls = any(
+        getattr(case, name, None) is not None for case in cases for name in ("tools_called", "run", "turns")
+    )
+    is_expecting = any(getattr(case, "expected_tools", None) is not None for case in cases)
+    return is_expecting and not has_calls and not any(summary.scored for summary in report.summaries)
 
 
 def _hint(report: Report, *, has_goldens: bool) -> str:
