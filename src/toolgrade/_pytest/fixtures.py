@@ -102,8 +102,7 @@ class Checks:
     async def a_assert_test(self, test_case: AnyCase, metrics: Sequence[MetricLike]) -> tuple[MetricResult, ...]:
         """Do what `assert_test` does, inside a running event loop."""
         __tracebackhide__ = True
-        one_case = iter([test_case])  # as in `assert_test`
-        return passed_results(await self.a_evaluate(one_case, metrics))
+        return passed_results(await self.a_evaluate(iter([test_case]), metrics))  # not a list, as above
 
     @_with_options_of(_evaluate)
     def evaluate(self, *args: Any, **options: Any) -> Report:  # noqa: ANN401 - checked by the function

@@ -263,22 +263,24 @@ def _validity(
 
 
 def _best_threshold(scores: Sequence[float], good: Sequence[bool]) -> tuple[float, int, int] | tuple[None, None, None]:
-    """Return the threshold with the highest share of good runs that pass minus share of bad runs that do.
+    """Return the best threshold, the number of runs that pass at it, and the number of good runs among these.
 
-    And how many runs pass it, and how many good ones.
+    The best threshold has the highest share of good runs that pass minus the share of bad runs that pass; of several,
+    it is the lowest.
     """
     good_runs = sum(good)
     bad_runs = len(good) - good_runs
     if not good_runs or not bad_runs:
         return None, None, None
-    gains: dict[float, int] = defaultdict(int)  # times the number of good and of bad runs, so that they are integers
+    # What a score adds to that difference of shares, times `good_runs * bad_runs`, so that it is an integer.
+    gains: dict[float, int] = defaultdict(int)
     for score, is_good in zip(scores, good, strict=True):
         gains[score] += bad_runs if is_good else -good_runs
-    best, highest, gain = max(gains), -math.inf, 0
+    best, highest, difference = max(gains), -math.inf, 0
     for score in sorted(gains, reverse=True):
-        gain += gains[score]
-        if gain >= highest:
-            best, highest = score, gain
+        difference += gains[score]
+        if difference >= highest:
+            best, highest = score, difference
     passes = [one for score, one in zip(scores, good, strict=True) if score >= best]
     return best, len(passes), sum(passes)
 

@@ -137,25 +137,20 @@ def _check_companion(option: str, other: str, value: str | None) -> None:
 
 
 def _refuse_goldens(report: Report, name: str) -> None:
-    """Exit if the cases are goldens that were given in place of recorded runs."""
-    if _has_goldens_only(report):
-        stop(
-            f"{name} has goldens, which have expected calls and no calls that were made; score recorded runs with "
-            f"`toolgrade score RUNS --goldens {name}`; nothing was scored"
-        )
-
-
-def _has_goldens_only(report: Report) -> bool:
-    """Return whether nothing was scored because the cases have expected calls, and no calls that were made.
+    """Exit if the cases are goldens, given in place of recorded runs: they expect calls, and none were made.
 
     Cases whose content the report does not keep have neither.
     """
     cases = [entry.case for entry in report.cases]
     has_calls = any(
-        getattr(case, name, None) is not None for case in cases for name in ("tools_called", "run", "turns")
+        getattr(case, field, None) is not None for case in cases for field in ("tools_called", "run", "turns")
     )
     is_expecting = any(getattr(case, "expected_tools", None) is not None for case in cases)
-    return is_expecting and not has_calls and not any(summary.scored for summary in report.summaries)
+    if is_expecting and not has_calls and not any(summary.scored for summary in report.summaries):
+        stop(
+            f"{name} has goldens, which have expected calls and no calls that were made; score recorded runs with "
+            f"`toolgrade score RUNS --goldens {name}`; nothing was scored"
+        )
 
 
 def _hint(report: Report, *, has_goldens: bool) -> str:

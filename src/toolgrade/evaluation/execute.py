@@ -53,8 +53,8 @@ _RESUME = ("missing", "errored", "failed")
 class EvaluationOptions:
     """The arguments of `evaluate`.
 
-    `full` is the number of worst cases by each metric that stay whole, 0 for all. `no_golden` says what cases lack that
-    state no expectation although they should, as in `unmeasured`.
+    `full` is the number of worst cases by each metric that stay whole, 0 for all. `no_golden` says what is
+    missing from cases that state no expectation, such as "no golden"; `None` if they need none. See `unmeasured`.
     """
 
     test_cases: Iterable[AnyCase] | Files | None = None
@@ -157,7 +157,7 @@ def run_evaluation(options: EvaluationOptions) -> Report:
     """Do what `evaluate` does."""
     running: Session | FileEvaluation | None = None
     try:
-        with _begun(options, is_async=False) as running:
+        with _open_evaluation(options, is_async=False) as running:
             running.run_here()
             return running.report()
     except KeyboardInterrupt as stopped:
@@ -175,7 +175,7 @@ async def run_evaluation_async(options: EvaluationOptions) -> Report:
     from toolgrade._internal.sync_bridge import require_asyncio  # noqa: PLC0415 - likewise
 
     require_asyncio("evaluate_async")
-    with _begun(options, is_async=True) as running:
+    with _open_evaluation(options, is_async=True) as running:
         try:
             await running.run()
             return running.report()
@@ -185,7 +185,7 @@ async def run_evaluation_async(options: EvaluationOptions) -> Report:
 
 
 @contextmanager
-def _begun(options: EvaluationOptions, *, is_async: bool) -> Generator[Session | FileEvaluation, None, None]:
+def _open_evaluation(options: EvaluationOptions, *, is_async: bool) -> Generator[Session | FileEvaluation, None, None]:
     """Begin an evaluation, and close its files at the end."""
     options.check()
     check_positive(options.max_concurrency, "max_concurrency")
@@ -195,19 +195,19 @@ def _begun(options: EvaluationOptions, *, is_async: bool) -> Generator[Session |
     metrics: Sequence[MetricLike] = ()
     if options.metrics or not is_optional:  # the components of an app may have some
         metrics = checked_metrics(options.metrics, "a_measure" if is_async else "measure")
-    begun: AbstractContextManager[Session | FileEvaluation] = (
-        _begun_files(options, metrics)
+    opened: AbstractContextManager[Session | FileEvaluation] = (
+        _open_files(options, metrics)
         if options.files and not any(map(waits, metrics))
-        else _begun_session(options, metrics, is_async=is_async)
+        else _open_session(options, metrics, is_async=is_async)
     )
     texts = ErrorTexts(options.error_texts, options.text_tools)
     texts = applied_error_texts() if texts == ErrorTexts() else texts
-    with texts.applied(), begun as running:
+    with texts.applied(), opened as running:
         yield running
 
 
 @contextmanager
-def _begun_files(options: EvaluationOptions, metrics: Sequence[MetricLike]) -> Generator[FileEvaluation, None, None]:
+def _open_files(options: EvaluationOptions, metrics: Sequence[MetricLike]) -> Generator[FileEvaluation, None, None]:
     from toolgrade.evaluation.files import FileEvaluation  # noqa: PLC0415 - most evaluations have no files
 
     setup = _file_setup(options, metrics)
@@ -227,7 +227,7 @@ def _begun_files(options: EvaluationOptions, metrics: Sequence[MetricLike]) -> G
 
 
 @contextmanager
-def _begun_session(
+def _open_session(
     options: EvaluationOptions, metrics: Sequence[MetricLike], *, is_async: bool
 ) -> Generator[Session, None, None]:
     from toolgrade.evaluation.session import Session  # noqa: PLC0415 - loads an event loop
@@ -354,13 +354,11 @@ def _asking_source(options: EvaluationOptions, metrics: Sequence[MetricLike]) ->
         callback: object = options.observed_callback
         is_recorded = isinstance(callback, session.ObservedApp)
         app = callback if isinstance(callback, session.ObservedApp) else session.ObservedApp(options.observed_callback)
-        talks = next((place for place, golden in enumerate(goldens) if golden.is_conversation), None)
-        if talks is not None:
-            message = (
-                f"{_golden_name(goldens, talks)} is a conversation, and observed_callback answers single questions"
-            )
-            raise ConfigurationError(f"{message}; pass an agent")
-        if not is_recorded:  # where it was, the app may have stated what it expects
+        conversation = next((place for place, golden in enumerate(goldens) if golden.is_conversation), None)
+        if conversation is not None:
+            subject = f"{_golden_name(goldens, conversation)} is a conversation"
+            raise ConfigurationError(f"{subject}, and observed_callback answers single questions; pass an agent")
+        if not is_recorded:  # a recorded app may have stated what it expects
             _check_stated(goldens, metrics)
         return session.app_source(goldens, metrics, app, limits)
     agents = check_agents({None: options.agent} if options.agents is None else options.agents)
@@ -375,10 +373,10 @@ def _golden_name(goldens: Sequence[Golden], place: int) -> str:
 
 def _check_stated(goldens: Sequence[Golden], metrics: Sequence[MetricLike]) -> None:
     """Raise `ConfigurationError` if a golden states nothing that a metric needs, or what cannot be measured."""
-    needy = next((metric.label for metric in metrics if getattr(metric, "needs_expectation", False) is True), None)
+    comparing = next((metric.label for metric in metrics if getattr(metric, "needs_expectation", False) is True), None)
     empty = next((place for place, golden in enumerate(goldens) if golden.states_nothing), None)
-    if needy is not None and empty is not None:
-        message = f"{_golden_name(goldens, empty)} states nothing of what the agent should do, which {needy} needs"
+    if comparing is not None and empty is not None:
+        message = f"{_golden_name(goldens, empty)} states nothing of what the agent should do, which {comparing} needs"
         raise ConfigurationError(f"{message}; give it expected_tools, such as [] for no calls")
     for place, golden in enumerate(goldens):
         try:

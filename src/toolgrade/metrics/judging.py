@@ -51,10 +51,8 @@ def judged_result(metric: Metric, measurement: Measurement, replies: Replies) ->
         findings=(*own.findings, *_judge_findings(judgement.questions)),
         warnings=(*own.warnings, *judgement.notes, *doubts),
     )
-    combined = measurement._replace(
-        scores=scores, explanation=details, skip_reason="nothing was decided", failure=failure
-    )
-    result = result_of(metric, combined)
+    whole = measurement._replace(scores=scores, explanation=details, skip_reason="nothing was decided", failure=failure)
+    result = result_of(metric, whole)
     return replace(result, units=judgement.units, judge=judgement.judge, usage=judgement.usage, cost=judgement.cost)
 
 

@@ -1,7 +1,8 @@
 """What an agent saw in a run, and where the values that it wrote can come from.
 
-All texts and JSON values are taken apart once into leaves, and these into runs of letters and digits. A value that was
-copied is looked up by its runs; only for others the numbers and dates of all leaves are read, and sums are tried.
+All texts and JSON values are taken apart once into leaves, and these into chunks of letters and digits: `order-18A` has
+the chunks `order` and `18a`. A value that was copied is looked up by its chunks; only for others the numbers and dates
+of all leaves are read, and sums are tried.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from toolgrade.metrics.text_search import plain_text, readings_of, tokens_of
 
 EventKind: TypeAlias = Literal["user", "system", "schema", "tool", "call"]
 _Date: TypeAlias = "tuple[int | None, int | None, int | None]"
+"""Year, month and day; `None` for what is not known."""
 
-_RUN: Final = re.compile(r"[a-z0-9]+|[^\W_a-z0-9]+")
+_CHUNK: Final = re.compile(r"[a-z0-9]+|[^\W_a-z0-9]+")
 """Other letters are apart: Chinese words have no spaces around an id."""
 _DATA: Final = re.compile(r"\S{1000,}")
 """Text without spaces that nobody reads, such as encoded bytes; to take it apart could take long."""
@@ -37,8 +39,8 @@ _NUMBER: Final = re.compile(
 _MONEY: Final = re.compile(r"[$€£¥₹]|\b(?:usd|eur|gbp|dollars?|euros?|pounds?)\b")
 _NESTED: Final = ("{", "[", '"')
 """How a JSON text begins that may hold several values."""
-_LARGEST_UNTOLD: Final = 10
-"""Whole numbers up to this one are seen everywhere."""
+_LARGEST_COMMON: Final = 10
+"""Whole numbers up to this one are seen everywhere, so they need no source."""
 _LARGEST_NUMBER: Final = 10**15
 """Numbers from this one on are compared as they are written."""
 _LEAST_WORDS: Final = 3
@@ -46,9 +48,9 @@ _LEAST_WORDS: Final = 3
 _LEAST_ID: Final = 5
 """Digits of a number that is an id."""
 _LEAST_PART: Final = 4
-"""Characters of a part of a longer run, such as the last four digits of a card."""
+"""Characters of a part of a longer chunk, such as the last four digits of a card."""
 _LEAST_JOINED: Final = 3
-"""Characters of a run with digits that is joined with others, and of a word with digits that has a source."""
+"""Characters of a chunk with digits that is joined with others, and of a word with digits that has a source."""
 _LARGEST_GROUP: Final = 20
 """Numbers of a group in which sums count: of a few hundred numbers, any number is a sum of two."""
 _MOST_ALIKE: Final = 500
@@ -127,19 +129,19 @@ def values_of(content: object) -> list[Value]:
         ['40.50', 'hat136', 'ann@example.com', 'may 20']
     """
     if is_number(content):
-        return [Value("number", _number_text(content), [content])] if _tells(content) else []
+        return [Value("number", _number_text(content), [content])] if _is_distinctive_number(content) else []
     plain = _DATA.sub(" ", plain_text(content)).strip() if isinstance(content, str) else ""
     foreign = [] if plain.isascii() else [address for address in _ADDRESS.findall(plain) if not address.isascii()]
     return [Value("address", address) for address in foreign] + [
         Value(token.kind, plain[token.start : token.end].strip(), token.value)
         for token in tokens_of(plain)
-        if _is_telling(token.kind, token.value)
+        if _is_distinctive(token.kind, token.value)
     ]
 
 
-def _is_telling(kind: str, meaning: Any) -> bool:  # noqa: ANN401 - depends on the kind
+def _is_distinctive(kind: str, meaning: Any) -> bool:  # noqa: ANN401 - depends on the kind
     if kind == "number":
-        return any(map(_tells, meaning))
+        return any(map(_is_distinctive_number, meaning))
     if kind == "word":
         return len(meaning) >= _LEAST_JOINED and _has_digit(meaning)
     return kind != "symbol"
@@ -157,8 +159,8 @@ def _plain(text: str) -> str:
     return text.lower().strip() if text.isascii() else plain_text(text)
 
 
-def _tells(number: Any) -> bool:  # noqa: ANN401 - a whole number need not fit into a float
-    return abs(number) > _LARGEST_UNTOLD or (isinstance(number, float) and not number.is_integer())
+def _is_distinctive_number(number: Any) -> bool:  # noqa: ANN401 - a whole number need not fit into a float
+    return abs(number) > _LARGEST_COMMON or (isinstance(number, float) and not number.is_integer())
 
 
 def _has_digit(word: str) -> bool:
@@ -176,7 +178,7 @@ class SeenValues:
     def __init__(self, events: Iterable[Event], days: Iterable[date] = ()) -> None:
         """Take the events apart; `days` are known to be that of the run."""
         self.leaves: list[Leaf] = []
-        self._by_run: dict[str, list[Leaf]] = {}
+        self._by_chunk: dict[str, list[Leaf]] = {}
         self._days = frozenset(days)
         for event in events:
             self._add(event)
@@ -201,11 +203,11 @@ class SeenValues:
 
     def _add_leaf(self, leaf: Leaf) -> None:
         self.leaves.append(leaf)
-        by_run = self._by_run
-        for run in (leaf.text,) if leaf.text.isalnum() and leaf.text.isascii() else _RUN.findall(leaf.text):
-            leaves = by_run.get(run)
+        by_chunk = self._by_chunk
+        for chunk in (leaf.text,) if leaf.text.isalnum() and leaf.text.isascii() else _CHUNK.findall(leaf.text):
+            leaves = by_chunk.get(chunk)
             if leaves is None:
-                by_run[run] = [leaf]
+                by_chunk[chunk] = [leaf]
             elif leaves[-1] is not leaf:
                 leaves.append(leaf)
 
@@ -233,7 +235,7 @@ class SeenValues:
 
     def _copied(self, value: Value, admits: Admits) -> Leaf | None:
         """Return a leaf that has the text of the value, and not as a part of a longer word or number."""
-        places = [self._by_run.get(run, ()) for run in _RUN.findall(value.text)]
+        places = [self._by_chunk.get(chunk, ()) for chunk in _CHUNK.findall(value.text)]
         leaves = (leaf for leaf in min(places, key=len, default=()) if admits(leaf.event))
         return next((leaf for leaf in leaves if contains_whole(leaf.text, value.text)), None)
 
@@ -257,39 +259,39 @@ class SeenValues:
         return numbers
 
     def _joined(self, value: Value, admits: Admits) -> Leaf | None:
-        """Return the last of the leaves that have the parts of a value; a part may be one of a longer run."""
+        """Return the last of the leaves that have the parts of a value; a part may begin or end a longer chunk."""
         if "@" in value.text:  # joining a name and a domain is how addresses are invented
             return None
         address = re.match(r"\w+://[^/?#]+", value.text)
         if address and self._copied(Value("address", address[0]), admits) is None:
             return None
         leaf: Leaf | None = None
-        runs = _RUN.findall(value.text)
-        for run in runs:
-            is_short = value.kind == "number" or (len(run) < _LEAST_JOINED and not run.isalpha())
-            leaf = None if is_short else _first(self._by_run.get(run, ()), admits)
-            leaf = leaf or self._longer_run(run, admits)
-            if leaf is None or (value.kind == "number" and len(runs) > 1):
+        chunks = _CHUNK.findall(value.text)
+        for chunk in chunks:
+            is_short = value.kind == "number" or (len(chunk) < _LEAST_JOINED and not chunk.isalpha())
+            leaf = None if is_short else _first(self._by_chunk.get(chunk, ()), admits)
+            leaf = leaf or self._longer_chunk(chunk, admits)
+            if leaf is None or (value.kind == "number" and len(chunks) > 1):
                 return None
         return leaf
 
-    def _longer_run(self, run: str, admits: Admits) -> Leaf | None:
-        """Return a leaf with a longer run that begins or ends with this one, such as an id without its letters."""
-        if len(run) < _LEAST_PART or run.isalpha():
+    def _longer_chunk(self, chunk: str, admits: Admits) -> Leaf | None:
+        """Return a leaf with a longer chunk that begins or ends with this one, such as an id without its letters."""
+        if len(chunk) < _LEAST_PART or chunk.isalpha():
             return None
-        for reverse, runs in enumerate(self._long_runs):
-            part = run[::-1] if reverse else run
-            for one in islice(runs, bisect_left(runs, part), bisect_left(runs, part + "\U0010ffff")):
-                leaf = _first(self._by_run[one[::-1] if reverse else one], admits)
+        for reverse, chunks in enumerate(self._long_chunks):
+            part = chunk[::-1] if reverse else chunk
+            for one in islice(chunks, bisect_left(chunks, part), bisect_left(chunks, part + "\U0010ffff")):
+                leaf = _first(self._by_chunk[one[::-1] if reverse else one], admits)
                 if leaf is not None:
                     return leaf
         return None
 
     @cached_property
-    def _long_runs(self) -> tuple[list[str], list[str]]:
-        """The runs that are more than a word, sorted by their beginnings, and written backwards by their ends."""
-        runs = [run for run in self._by_run if len(run) > _LEAST_PART and not run.isalpha()]
-        return sorted(runs), sorted(run[::-1] for run in runs)
+    def _long_chunks(self) -> tuple[list[str], list[str]]:
+        """The chunks that are more than a word, sorted by their beginnings, and written backwards by their ends."""
+        chunks = [chunk for chunk in self._by_chunk if len(chunk) > _LEAST_PART and not chunk.isalpha()]
+        return sorted(chunks), sorted(chunk[::-1] for chunk in chunks)
 
     @cached_property
     def _dates(self) -> Sequence[tuple[_Date, Leaf]]:
@@ -353,8 +355,8 @@ class SeenValues:
             return None
         places = dict.fromkeys((leaf.event, leaf.path[:-1]) for leaf in sources if leaf.path)
         beside = [one for place in places for one in self._groups.get(place, ())]
-        near = _sums([beside])
-        for number in (_key(abs(one)) for one in value.meaning if abs(one) < _LARGEST_NUMBER):
+        near = _sums_of([beside])
+        for number in (_rounded(abs(one)) for one in value.meaning if abs(one) < _LARGEST_NUMBER):
             leaf = _first(near.get(number, ()), admits) or _first(self._sums.get(number, ()), admits)
             if leaf is not None:
                 return leaf
@@ -374,7 +376,7 @@ class SeenValues:
 
     @cached_property
     def _sums(self) -> Mapping[float, Sequence[Leaf]]:
-        return _sums(self._groups.values())
+        return _sums_of(self._groups.values())
 
     def closest(self, value: Value, admits: Admits) -> tuple[str, Leaf] | None:
         """Return what is most like a value without a source, and its leaf; `None` if nothing is."""
@@ -424,12 +426,12 @@ def _numbers_in(leaf: Leaf) -> Iterator[float]:
                 yield number / 100
 
 
-def _key(number: float) -> float:
+def _rounded(number: float) -> float:
     """Return a number as sums are compared: without the last bits of a floating sum."""
     return round(number, 6)
 
 
-def _sums(groups: Iterable[Sequence[tuple[float, Leaf]]]) -> dict[float, list[Leaf]]:
+def _sums_of(groups: Iterable[Sequence[tuple[float, Leaf]]]) -> dict[float, list[Leaf]]:
     """Return a leaf of each sum and difference; groups with too many numbers have none."""
     sums: dict[float, list[Leaf]] = {}
     for group in groups:
@@ -441,7 +443,7 @@ def _sums(groups: Iterable[Sequence[tuple[float, Leaf]]]) -> dict[float, list[Le
         totals = [sum(numbers) for numbers in by_key.values() if len(numbers) > 1]
         pairs = [(one, other) for (one, _), (other, _) in combinations(group, 2)]
         for total in {*totals, *(one + other for one, other in pairs), *(abs(one - other) for one, other in pairs)}:
-            sums.setdefault(_key(total), []).append(group[0][1])
+            sums.setdefault(_rounded(total), []).append(group[0][1])
     return sums
 
 

@@ -197,18 +197,18 @@ class TaskSuccessMetric(Metric):
             warnings.append(f"if those calls changed something, the score is {number_text(lowest)}")
         in_order = changes.align_in_order()
         explanation = _CallsExplained(
-            self._scoring,
-            score,
+            scoring=self._scoring,
+            score=score,
             # Without the function that aligns again, which holds the calls of the case.
-            replace(changes, align_in_order=_align_no_more),
-            changes.ordered_share(in_order),
-            in_order.out_of_order,
-            tuple(parts),
-            tuple([call.name for call in calls]),
-            tuple(forbidden) if may_forbid else None,
-            compared.findings,
-            tuple(warnings),
-            compared.undone,
+            changes=replace(changes, align_in_order=_align_no_more),
+            order=changes.ordered_share(in_order),
+            out_of_order=in_order.out_of_order,
+            parts=tuple(parts),
+            called=tuple([call.name for call in calls]),
+            forbidden=tuple(forbidden) if may_forbid else None,
+            unknown=compared.findings,
+            warnings=tuple(warnings),
+            undone=compared.undone,
         )
         # A plan may have matchers of a user, whose texts are made by code of the user.
         return Measurement(
@@ -235,10 +235,11 @@ class TaskSuccessMetric(Metric):
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """A stated part besides the calls, with its evidence."""
+    """A part of the score besides the calls that the case states, such as the required texts."""
 
     name: str
     value: float
+    """How far it is met, in [0, 1]."""
     step: str
     """Its line of the reason."""
     findings: Sequence[Finding] = ()
@@ -443,8 +444,8 @@ def _ended(case: TestCase) -> list[_Term]:
     has_ended, warnings = _has_stated_end(case)
     if has_ended:
         return [_Term("ended", 1.0, "Ended: the run ended as it must = 1.", warnings=warnings)]
-    own = "The run did not come to its own end."
-    text = own if case.ends == "ok" else f"The run did not end with {case.ends!r}."
+    end = "come to its own end" if case.ends == "ok" else f"end with {case.ends!r}"
+    text = f"The run did not {end}."
     return [_Term("ended", 0.0, "Ended: no = 0.", [Finding("not_ended", text, "")])]
 
 
@@ -563,8 +564,10 @@ def _part_credit(part: Any, answer: str, index: TextIndex) -> Fraction:  # noqa:
     if isinstance(part, Contains):
         return _part_credit(part.value, answer, index)
     if isinstance(part, (ContainsAll, AnyOf, AllOf)):
-        combine = mean if isinstance(part, ContainsAll) else max if isinstance(part, AnyOf) else min
-        return combine([_part_credit(one, answer, index) for one in part.values])
+        shares = [_part_credit(one, answer, index) for one in part.values]
+        if isinstance(part, ContainsAll):
+            return mean(shares)
+        return max(shares) if isinstance(part, AnyOf) else min(shares)
     if isinstance(part, Not):
         return Fraction(_part_credit(part.value, answer, index) < 1)
     if isinstance(part, Approx):

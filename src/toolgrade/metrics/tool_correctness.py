@@ -298,17 +298,17 @@ class ToolCorrectnessMetric(Metric):
         ]
         warnings = (*failed, *warnings)
         explanation = _AlignedCalls(
-            alignment,
-            names,
-            names if names == called_names else called_names,  # results of good runs are many, and store it once
-            self.denominator,
-            self.should_exact_match,
-            compared.findings,
-            warnings,
-            tuple(extra_warnings),
-            compared.undone,
-            case.silent_turns if isinstance(case, WholeConversation) else frozenset(),
-            tuple([call.turn for call in called]),
+            alignment=alignment,
+            expected=names,
+            called=names if names == called_names else called_names,  # results of good runs are many, and store it once
+            denominator=self.denominator,
+            exact=self.should_exact_match,
+            findings=compared.findings,
+            warnings=warnings,
+            last_warnings=tuple(extra_warnings),
+            undone=compared.undone,
+            silent=case.silent_turns if isinstance(case, WholeConversation) else frozenset(),
+            turns=tuple([call.turn for call in called]),
         )
         measurement = Measurement(
             {CALLING: self._calling_score(alignment)},

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import filterfalse
+from typing import TypeAlias
 
 from toolgrade._internal.options import require
 from toolgrade._internal.text import join_first, number_text, plural, printable
@@ -52,6 +53,7 @@ _MIN_TREND_POINTS = 3
 """Two evaluations are compared already."""
 _BLOCKS_ABOVE_NOTE = 2
 """The title and the verdict stand above the note that lists what was left out."""
+_Rows: TypeAlias = Iterable[Sequence[str]]
 _SIGNS: Mapping[Word, str] = {
     "agent_error": "❌",
     "failed": "❌",
@@ -80,14 +82,7 @@ class Page:
         self._blocks.append(block)
 
     def add_table(
-        self,
-        header: Sequence[str],
-        align: str,
-        rows: Iterable[Sequence[str]],
-        *,
-        what: str,
-        title: str = "",
-        summary: str = "",
+        self, header: Sequence[str], align: str, rows: _Rows, *, what: str, title: str = "", summary: str = ""
     ) -> None:
         """Add a table below a title, with as many of its rows as fit; nothing if none fits.
 

@@ -1,4 +1,4 @@
-"""Goldens that can be changed."""
+"""Goldens whose fields can be set after they were made, as code for DeepEval does."""
 
 # No `from __future__ import annotations` here: pydantic would compile the text of each annotation at every start.
 

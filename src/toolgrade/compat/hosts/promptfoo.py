@@ -29,8 +29,8 @@ from toolgrade.redact import DEFAULT, Redactor
 
 __all__ = ["assertion"]
 
-_OF_RECORDS = frozenset({"tools_called", "toolsCalled", "agent_trajectory", "agentTrajectory", "messages"})
-"""Keys of an output that says itself what was called."""
+_KEYS_OF_RECORDS = frozenset({"tools_called", "toolsCalled", "agent_trajectory", "agentTrajectory", "messages"})
+"""Keys of an output that is a record: it lists its calls or messages under one of these keys."""
 
 
 def assertion(
@@ -103,8 +103,8 @@ def _case_of(output: object, context: Mapping[str, Any]) -> AnyCase:
 
 
 def _outputs(output: object) -> object:
-    """Return the run in an output; one that says itself what was called stays as it is."""
-    if not _OF_RECORDS.isdisjoint(object_of(output)):
+    """Return the run in an output; a record stays as it is."""
+    if not _KEYS_OF_RECORDS.isdisjoint(object_of(output)):
         return output
     if isinstance(output, str):
         # Providers of Anthropic's and OpenAI's newer API write texts and calls below each other.
@@ -116,7 +116,7 @@ def _outputs(output: object) -> object:
 
 
 def _run_of(pieces: list[Any]) -> Run:
-    """Return the run of one reply, whose pieces are texts and calls; any other piece is text."""
+    """Return the run of one reply; a piece that is not a call becomes text."""
     parts: list[str | Request] = []
     for index, piece in enumerate(pieces):
         path = f"$.output[{index}]"

@@ -1,6 +1,6 @@
 """Messages of a case with their calls and values, and the timeline of its calls.
 
-The timeline has one bar a call, on a scale of time if all times are known, else by step.
+The timeline has a bar for each call: on a scale of time if all times are known, otherwise in one column per step.
 """
 
 from __future__ import annotations
@@ -23,8 +23,13 @@ DEEPEST = 8
 """Levels of calls inside each other that are shown."""
 
 _WIDTH = 1000
+"""Width of the timeline; positions and widths of bars are on this scale."""
 _THINNEST = 6.0
+"""Width of a bar that would be narrower."""
+_STEP_SHARE = 0.94
+"""Share of the column of a step that its bars fill."""
 _FEWEST = 2
+"""Calls below which there is no timeline."""
 
 LONGEST_LINE = 300
 """Characters of a text on one line."""
@@ -73,7 +78,7 @@ class _Placed(NamedTuple):
 
 
 class _Bar(NamedTuple):
-    """A bar of a call: its start and width on a scale of 1000, and the words beside it."""
+    """A bar of a call: its start and width on the scale of `_WIDTH`, and the words beside it."""
 
     call: _Placed
     at: float
@@ -108,15 +113,16 @@ def _place_calls(turns: Sequence[Sequence[ToolCall]]) -> Iterator[_Placed]:
             step: _Step = (turn, None, -1 - position)
             if call.execution is not None and call.execution.step is not None:
                 step = (turn, call.execution.agent, call.execution.step)
-            yield from _with_inside(call, f"c{number}", 0, step)
+            yield from _place_call(call, f"c{number}", 0, step)
 
 
-def _with_inside(call: ToolCall, label: str, level: int, step: _Step) -> Iterator[_Placed]:
+def _place_call(call: ToolCall, label: str, level: int, step: _Step) -> Iterator[_Placed]:
+    """Yield a call, and the calls inside it, which share its step."""
     execution = call.execution or Execution()
     yield _Placed(call.name, execution, label, level, step)
     if level < DEEPEST:
         for child in execution.children:
-            yield from _with_inside(child, "", level + 1, step)
+            yield from _place_call(child, "", level + 1, step)
 
 
 def _starts(placed: Sequence[_Placed]) -> list[float]:
@@ -146,7 +152,7 @@ def _bars_by_step(placed: Sequence[_Placed]) -> Iterator[_Bar]:
         index = steps.index(one.step)
         together = f", {at_once[one.step]} at once" if at_once[one.step] > 1 else ""
         inside = ", inside" if one.level else ""
-        yield _Bar(one, index * width, width * 0.94, f"step {index + 1}{together}{inside}")
+        yield _Bar(one, index * width, width * _STEP_SHARE, f"step {index + 1}{together}{inside}")
 
 
 def _seconds(value: float) -> str:

@@ -37,11 +37,13 @@ from toolgrade.report.text.transcript import TurnView, turns_of
 from toolgrade.result import NOTHING_WRONG, MetricResult
 from toolgrade.verdict import outcome_reason
 
+# The most characters of a text on one line, by what it is.
 _LABEL = 72
 _REASON = 1000
+_TEXT = 300
+# The most that is listed of each kind.
 _ROWS = 60
 _TURNS = 20
-_TEXT = 300
 _NAMED = 10
 _FINDINGS = 10
 _WARNINGS = 5
