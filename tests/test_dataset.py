@@ -302,7 +302,7 @@ def test_bare_constants_are_read_if_allowed(form: bytes) -> None:
         (b"PAR1\x15\x04", "<file> is Parquet, which cannot be read here; give JSON Lines or a JSON array"),
         (b"started\nfailed\n", "<file> is text without JSON; give JSON Lines, with a JSON object on each line, or a "),
         (b"started\n{}\n", "<file>:1: $: not JSON: unexpected 's' at character 1"),
-        (b"\x00\x01\x02", "<file> is a binary file; give JSON Lines or a JSON array"),
+        (b"\x00\x01\x02", "<file> is binary, or text that is not UTF-8; give JSON Lines or a JSON array in UTF-8"),
         (b"[" * 100_000, "<file>:1: $: nested too deeply to be read"),
         (b'{"metadata": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "<file>:1: $: nested too deeply to be read"),
         (b'{}\n["a"]', "<file>:2: $[0]: expected a message"),

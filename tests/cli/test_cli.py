@@ -255,7 +255,7 @@ def test_ten_of_hundreds_of_bad_lines_are_printed() -> None:
             b'{"metrics": [],\n "cases": []}\n',
             "FILE:1: $: has results that are scored already; show them with `toolgrade report`",
         ),
-        (b"\x89PNG\r\n\x1a\n\x00\x00", "is a binary file; give JSON Lines or a JSON array"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "is binary, or text that is not UTF-8; give JSON Lines or a JSON array"),
         (b"id,name\n1,2\n", "looks like CSV; write each row as a JSON object"),
         (
             b'data: {"choices": [1, 2]}\n',

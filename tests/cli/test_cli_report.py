@@ -285,7 +285,7 @@ def test_incomplete_results_fail_a_gate(streamed: Path, tmp_path: Path) -> None:
             b'{"id": "a", "tools_called": []}',
             "a test case, which must be scored first; nothing was shown\n",
         ),
-        (b"\xff\x00", "error: <stdin> is a binary file; expected a report (JSON) or "),
+        (b"\xff\x00", "error: <stdin> is binary, or text that is not UTF-8; expected a report (JSON) or "),
         (b"\nid,score\na,1\n", "error: <stdin> looks like CSV; expected a report (JSON) or "),
         (b'{\n"metrics": [', "error: <stdin>: not JSON: the text ends too early"),
     ],

@@ -128,9 +128,9 @@ _HEAD = 1000
 
 
 def unreadable_kind(line: bytes, following: bytes = b"") -> str | None:
-    """Return what a file is whose first line with content is not JSON, and what to do; `None` if that is unknown.
+    """Return what kind of file this is, whose first line with content is not JSON, and what to do about it.
 
-    `following` is what comes after this line, or some of it.
+    `None` if that is unknown. `following` is what comes after this line, or some of it.
     """
     kind = _binary_kind(line[:_HEAD])
     if kind is not None:
@@ -153,8 +153,8 @@ def _binary_kind(head: bytes) -> str | None:
         return "is zstd data, which cannot be read here; unpack it, or pack it with gzip"
     if head.startswith(_PARQUET):
         return "is Parquet, which cannot be read here; give JSON Lines or a JSON array"
-    if b"\0" in head or _is_mostly_binary(head):
-        return "is a binary file; give JSON Lines or a JSON array"
+    if b"\0" in head or _is_hardly_utf8(head):
+        return "is binary, or text that is not UTF-8; give JSON Lines or a JSON array in UTF-8"
     return None
 
 
@@ -164,6 +164,9 @@ def _has_zeros_between(head: bytes) -> bool:
     return len(odd) > 1 and ((not any(even) and all(odd)) or (not any(odd) and all(even)))
 
 
-def _is_mostly_binary(head: bytes) -> bool:
-    """Return whether more than a tenth of the characters cannot be UTF-8; other encodings of text have fewer."""
+def _is_hardly_utf8(head: bytes) -> bool:
+    """Return whether more than a tenth of the characters cannot be UTF-8.
+
+    Text in Latin-1 has fewer; Cyrillic or Japanese text in an encoding of its own has more, too.
+    """
     return head.decode("utf-8", "replace").count("\ufffd") > len(head) / 10

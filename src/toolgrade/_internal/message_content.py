@@ -1,4 +1,4 @@
-"""Content of messages in the forms of providers and frameworks: objects, texts and images, read without failing.
+"""Content of messages in the forms of providers and frameworks: objects, texts and images.
 
 Recorders and readers of files take the same forms, so they are known here, once.
 """
@@ -38,7 +38,8 @@ MIME_KEYS = ("mime_type", "mimeType", "media_type", "mediaType", "image_mimetype
 def as_object(value: object) -> Fields | None:
     """Return a mapping as it is, the fields of an SDK object, and `None` for anything else.
 
-    An SDK object is one with `model_dump`, or a dataclass; fields that are `None` were not set, and are left out.
+    An SDK object is one with `model_dump`, or a dataclass; of models and dataclasses, fields that are `None` were not
+    set, and are left out.
     """
     if type(value) is dict:
         return value
@@ -111,7 +112,7 @@ def image_fields(part: object) -> dict[str, Any] | None:
 
     The part has the form of OpenAI's chat or Responses API, Anthropic, LangChain, LlamaIndex, MCP, or the GenAI
     conventions of OpenTelemetry. An image that a provider stores under an id is not in the part, and gives `None`.
-    Nothing is read or fetched.
+    Nothing is read or fetched. Values of other types than these forms have may raise.
     """
     fields = object_of(part)
     if fields.get("modality") == "image":  # OpenTelemetry's types are `blob` and `uri`
@@ -141,9 +142,9 @@ DATA_URL: Final = re.compile(
 """A `data:` URL with base64 text."""
 
 _DATA_KEYS = ("data", "base64")
-_KEYS_OF_DATA = frozenset({*_DATA_KEYS, *MIME_KEYS, "type", "encoding", "size", "source_type"})
+_ALLOWED_BESIDE_DATA = frozenset({*_DATA_KEYS, *MIME_KEYS, "type", "encoding", "size", "source_type"})
 _WRAPPER_KEYS = ("source", "image_url", "url")
-_KEYS_OF_WRAPPER = frozenset({"type", "detail", "source_type", "mime_type", "mimeType"})
+_ALLOWED_BESIDE_WRAPPER = frozenset({"type", "detail", "source_type", "mime_type", "mimeType"})
 _MIN_LENGTH = 16
 """Letters of base64 text that an image has at least."""
 
@@ -164,7 +165,7 @@ def image_type(content: bytes) -> str | None:
 
 
 def hash_images(value: Any) -> Any:
-    """Return a JSON value in which every image is its type and the SHA-256 of its bytes; `value` itself if it has none.
+    """Return a JSON value in which each image is its type and the SHA-256 of its bytes; the same object if it has none.
 
     See `replace_images`.
     """
@@ -172,10 +173,11 @@ def hash_images(value: Any) -> Any:
 
 
 def replace_images(value: Any, replace: Callable[[str, bytes], dict[str, Any]]) -> Any:
-    """Return a JSON value in which every image is what `replace(mime_type, content)` returns; else `value` itself.
+    """Return a JSON value in which each image is what `replace(mime_type, content)` returns, or the same object.
 
-    Images are: `data:` URLs, bytes as toolgrade stores them, `MLLMImage`, and the message parts of OpenAI, Anthropic,
-    LangChain and MCP. Paths and addresses of images stay as they are: nothing is read or fetched.
+    Images are PNG, JPEG, GIF and WebP data of at least 16 letters of base64: `data:` URLs, bytes as toolgrade stores
+    them, `MLLMImage`, and the message parts of OpenAI, Anthropic, LangChain and MCP. Paths and addresses of images stay
+    as they are: nothing is read or fetched.
     """
     return _ImageReplacer(replace).value(value)
 
@@ -206,16 +208,17 @@ class _ImageReplacer:
     def _image_object(self, value: dict[str, Any]) -> dict[str, Any] | None:
         """Return the replacement of an object that is an image and nothing else."""
         data = first_of(value, *_DATA_KEYS)
-        if isinstance(data, str) and value.keys() <= _KEYS_OF_DATA:
+        if isinstance(data, str) and value.keys() <= _ALLOWED_BESIDE_DATA:
             return self._base64(data)
         for name in _WRAPPER_KEYS:
-            if name in value and value.keys() - {name} <= _KEYS_OF_WRAPPER:
+            if name in value and value.keys() - {name} <= _ALLOWED_BESIDE_WRAPPER:
                 inner = value[name]
                 image = self._image_object(inner) if isinstance(inner, dict) else self.value(inner)
                 return image if isinstance(image, dict) else None
         return None
 
     def _base64(self, text: str) -> dict[str, Any] | None:
+        """Return the replacement of base64 text that is an image, else `None`."""
         if len(text) < _MIN_LENGTH:
             return None
         try:

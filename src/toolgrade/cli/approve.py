@@ -49,9 +49,10 @@ def approve(*, file: str, target: str, update: bool, yes: bool, reject_bad_lines
 
     FILE is a file that `toolgrade score` reads; its expectations are ignored. A conversation, also one of several runs,
     becomes a golden with turns, each of which expects its calls. Equal runs become one golden. Secrets are
-    removed, and match any value later. A run that waits for a person must do so later, too. A case is left out, with
-    the reason, if its run did not end well, if it lacks its input or its calls, if arguments of a call are broken or
-    were not recorded, or if another case has the same id, or the same input without an id, and other calls.
+    removed, and match any value later. A run that waits for a person must do so later, too; a golden that --update
+    changes keeps how its run must end. A case is left out, with the reason, if its run did not end well, if it lacks
+    its input or its calls, if arguments of a call are broken or were not recorded, or if another case has the same id,
+    or the same input without an id, and other calls.
 
     The difference of an existing file is shown, and the file is changed only with --yes.
 
@@ -77,6 +78,10 @@ def approve(*, file: str, target: str, update: bool, yes: bool, reject_bad_lines
             goldens[draft.place] = draft.golden
     _write(target, old, goldens, yes=yes)
     sys.exit(int(has_bad_lines(caught) or sum(draft.cases for draft in drafts) < len(cases)))
+
+
+_DESCRIPTIVE = {"id", "available_tools", "tags", "metadata"}
+"""Fields of a golden that expect nothing."""
 
 
 class _Draft(NamedTuple):
@@ -109,7 +114,7 @@ def _goldens_in(target: str, *, allow_nan: bool) -> list[Golden]:
 
 
 def _drafts(cases: Sequence[AnyCase], goldens: GoldenSet | None) -> Iterator[_Draft]:
-    """Yield the golden of each case, and print what is left out."""
+    """Yield the draft of each case that can be approved; print notes on it, and why others are left out."""
     for index, case in enumerate(cases, 1):
         label = printable(case.id or case.name or f"#{index}")
         try:
@@ -152,20 +157,23 @@ def _draft(label: str, case: AnyCase, goldens: GoldenSet | None) -> tuple[_Draft
 
 
 def _without_conflicts(drafts: Sequence[_Draft]) -> list[_Draft]:
-    """Merge the drafts of one input and equal calls; print and leave out those of one golden that differ."""
+    """Merge drafts of equal content. Print and leave out all drafts of one golden whose contents differ.
+
+    Drafts are of one golden if they have the same id, or without one the same text of the user.
+    """
     groups: dict[tuple[int | None, str, str], list[_Draft]] = {}
     for draft in drafts:
         golden = draft.golden
-        labels = {"id", "available_tools", "tags", "metadata"}
-        content = Golden(**{name: value for name, value in set_fields(golden).items() if name not in labels}).to_json()
+        fields = {name: value for name, value in set_fields(golden).items() if name not in _DESCRIPTIVE}
+        content = Golden(**fields).to_json()
         groups.setdefault((draft.place, _text_of(golden), content), []).append(draft)
-    owners: defaultdict[object, set[int]] = defaultdict(set)
+    groups_of: defaultdict[object, set[int]] = defaultdict(set)
     for number, group in enumerate(groups.values()):
         for draft in group:
-            owners[draft.identity].add(number)
+            groups_of[draft.identity].add(number)
     consistent: list[_Draft] = []
     for group in groups.values():
-        conflicts = max(len(owners[draft.identity]) for draft in group)
+        conflicts = max(len(groups_of[draft.identity]) for draft in group)
         if conflicts == 1:
             consistent.append(group[0]._replace(cases=len(group)))
             continue
@@ -177,7 +185,7 @@ def _without_conflicts(drafts: Sequence[_Draft]) -> list[_Draft]:
 
 
 def _write(target: str, old: Sequence[Golden], goldens: Sequence[Golden], *, yes: bool) -> None:
-    """Write the goldens; the difference of a file that has others is shown, and the file changed with `--yes` only."""
+    """Write the goldens; if the file has other goldens, show the difference, and write only with `--yes`."""
     name = printable(target)
     if old == goldens:
         click.echo(f"{name} has these goldens already; nothing was written", err=True)

@@ -52,22 +52,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """Where the cases come from.
-
-    `items` are the cases or goldens, and `agents` the names of the agents, or only `None`. `prepare` returns what to
-    measure for a key; for a golden, it runs the agent first, and calls its second argument after each turn.
-    `existing` are the cases that exist already, in order; `recorded` has those of files, with the place of the first
-    case of their golden or cluster.
-    """
+    """Where the cases come from."""
 
     items: Mapping[int, Any] | Sequence[Any]
+    """The cases or goldens."""
     prepare: Callable[[CaseKey, Callable[[], None]], Awaitable[Sequence[Pending]]]
+    """Returns what to measure for a key; for a golden it runs the agent, and calls its second argument after each
+    turn."""
     agents: Sequence[str | None] = (None,)
+    """The names of the agents; `None` for the agent of `agent=`."""
     existing: Mapping[CaseKey, Pending] | None = None
+    """The cases that exist already, in order."""
     recorded: Mapping[CaseKey, tuple[int | None, FileCase]] | None = None
+    """The cases of files, with the place of the first case of their golden or cluster."""
 
     def keys(self, trials: int | None) -> list[CaseKey]:
-        """Return what is measured: of goldens the first trial of each, then the second of each, and so on."""
+        """Return what is measured: the first trial of all goldens, agent by agent, then the second, and so on."""
         if self.existing is not None:
             return [*self.existing]
         numbers: Iterable[int | None] = [None] if trials is None else range(1, trials + 1)
@@ -93,7 +93,7 @@ def agent_source(
     limits: Limits,
     user_model: Judge | None,
 ) -> Source:
-    """Return the source of goldens that agents answer; a single agent has no name."""
+    """Return the source of goldens that agents answer."""
 
     async def prepare(key: CaseKey, on_turn: Callable[[], None]) -> Sequence[Pending]:
         golden, agent = goldens[key.place], agents[key.agent]
@@ -147,15 +147,16 @@ class Session:
         self._metric_lock = asyncio.Lock()
 
     def _reuse_recorded(self, recorded: Mapping[CaseKey, tuple[int | None, FileCase]]) -> None:
+        """Take over stored results; a line is written again where the stored one differs."""
         reused: list[CaseKey] = []
         lines: list[bytes] = []
         for key, (golden, item) in recorded.items():
             row = Row.of(item.case, key.place, key.trial, golden=golden)
             stored = self.builder.with_stored_results(row, self._hashes[key.place])
             if stored is not None:
-                row, is_there = stored
+                row, is_current = stored
                 self.builder.store(key, [row])
-                if is_there:
+                if is_current:
                     reused.append(key)
                 else:
                     lines.append(self._line(key, [row]))
@@ -163,7 +164,7 @@ class Session:
             self.builder.file.begin(reused, b"".join(lines), len(recorded))
 
     def run_here(self) -> None:
-        """Run and measure everything: in this thread, or if something waits in an event loop of its own."""
+        """Run and measure everything in this thread; in a new event loop if agents run or a metric waits."""
         existing = self.source.existing
         if existing is None or any(map(waits, self.metrics)):
             run_interruptible(self.run())
@@ -184,13 +185,13 @@ class Session:
         queue = iter(remaining)  # all workers share it
         # A batch should hold the questions about all cases: every case is prepared before the first is measured.
         all_at_once = any(map(is_batched, self.metrics))
-        turns, ready, prepared = asyncio.Semaphore(self.limit), asyncio.Event(), 0
+        slots, ready, prepared = asyncio.Semaphore(self.limit), asyncio.Event(), 0
 
         async def work() -> None:
             nonlocal prepared
             for key in queue:
                 try:
-                    async with turns:
+                    async with slots:
                         cases = await self.source.prepare(key, self._show_turn)
                 finally:  # the others must not wait for a case that was cancelled
                     prepared += 1
@@ -308,7 +309,8 @@ App: TypeAlias = "Callable[[str], object] | Callable[[str], Awaitable[object]]"
 class Pending(NamedTuple):
     """A case to measure; `component` is the function that it is about, `None` for a case or a whole answer.
 
-    `error` says why there is no case that could be measured, and `no_golden` is as in `unmeasured`.
+    `error` says why there is no case that could be measured. With `no_golden`, the reason why a golden is needed, a
+    missing expectation makes the result errored instead of skipped.
     """
 
     case: AnyCase
@@ -329,7 +331,7 @@ class ObservedApp:
             raise ConfigurationError(message)
         self._app = app
         self._recorders: dict[str | None, ObserveRecorder] = {}
-        self._turns = PerLoop(asyncio.Lock)
+        self._one_at_a_time = PerLoop(asyncio.Lock)
 
     async def answer(self, question: str, conversation: Conversation) -> Run:
         """Ask one question; the run has the exception if the app raises one."""
@@ -357,7 +359,7 @@ class ObservedApp:
         `metrics` are those of the whole answer. Without any, it is left out where there are components and the run
         ended well. The time that a sync app waits for its turn is not part of `limit`.
         """
-        async with nullcontext() if is_async(self._app) else self._turns.get():
+        async with nullcontext() if is_async(self._app) else self._one_at_a_time.get():
             case = await run_golden(golden, self.answer, limit)
         run = case.run
         recorder = None if run is None else self._recorders.pop(run.run_id, None)
@@ -374,6 +376,7 @@ class ObservedApp:
         return pending
 
     async def _called(self, question: str) -> tuple[object, Exception | None]:
+        """Return the answer and `None`, or `None` and the exception of a sync app; an async app raises it."""
         if is_async(self._app):
             answer: object = self._app(question)
         else:
@@ -382,7 +385,9 @@ class ObservedApp:
                 return None, error
         if inspect.isasyncgen(answer):
             answer = join_pieces([piece async for piece in answer])
-        return await answer if inspect.isawaitable(answer) else answer, None
+        if inspect.isawaitable(answer):
+            answer = await answer
+        return answer, None
 
 
 def expectations_of(golden: Golden) -> dict[str, Any]:

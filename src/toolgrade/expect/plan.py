@@ -242,7 +242,8 @@ class Plan:
         name: Name to display if it is one of several plans.
 
     Raises:
-        InvalidDataError: Labels or alternatives are invalid as a whole; `problems` has every problem.
+        InvalidDataError: Labels, the number of alternatives or the number of required calls are invalid; `problems` has
+            every problem.
         ConfigurationError: An option is out of range.
 
     Example:
@@ -464,7 +465,7 @@ def _label_problems(items: Sequence[PlanItem]) -> Iterator[Problem]:
 def _ordered(
     items: Iterable[PlanItem], labels: tuple[str, ...], after: frozenset[str]
 ) -> Iterator[tuple[tuple[str, ...], frozenset[str]]]:
-    """Yield the labels of each item, and those it comes after; it also has those of the items around it."""
+    """Yield the labels of each item and what it comes after, each with those of all items around it."""
     for item in items:
         own, before = labels, after
         if isinstance(item, (Expect, OneOf, Parallel)):
@@ -503,12 +504,12 @@ def _amount_text(amount: int) -> str:
 
 
 def count_ways(items: Iterable[PlanItem]) -> int:
-    """Return the number of combinations of alternatives."""
-    nested = [_nested(item) for item in items if not isinstance(item, OneOf) or not single_calls(item)]
+    """Return the number of combinations of alternatives; a `OneOf` that one slot accepts adds none."""
+    nested = [_nested(item) for item in items if not isinstance(item, OneOf) or not is_single_slot(item)]
     return prod(sum(map(count_ways, alternatives)) for alternatives in nested if alternatives)
 
 
-def single_calls(item: OneOf) -> bool:
+def is_single_slot(item: OneOf) -> bool:
     """Return whether each alternative is one required call of the same turn without rules of order.
 
     One slot then accepts any of them.
@@ -598,7 +599,10 @@ def _put(node: Any, place: ArgumentPath, matcher: Matcher) -> Any:
 
 
 def _build_implied(place: ArgumentPath, matcher: Matcher) -> Any:
-    """Return a complete matcher within the objects that lead to it, where the expected arguments have no value."""
+    """Return a complete matcher within the objects that lead to it, where the expected arguments have no value.
+
+    `ABSENT` for a matcher that is not complete, and for a place in a list.
+    """
     if not matcher.complete or any(key == EVERY or isinstance(key, int) for key in place):
         return ABSENT
     value: Any = matcher

@@ -24,10 +24,10 @@ from toolgrade.expect.plan import (
     Parallel,
     Plan,
     PlanItem,
+    is_single_slot,
     matchers_in,
     name_text,
     parse_argument_path,
-    single_calls,
     walk,
     with_matchers,
 )
@@ -189,7 +189,7 @@ class _PlanReader:
         if isinstance(item, Parallel):
             return self._sequence(item.calls, context.inside(item, next(self._groups)))
         inside = context.inside(item)
-        if single_calls(item):
+        if is_single_slot(item):
             return [Layout((self._entry([alternative[0] for alternative in item.alternatives], inside),))]
         return list(self._alternatives(item, inside))
 

@@ -71,7 +71,8 @@ class Tape:
         self._added: list[RecordedRun] = []
         self.options: Options = Options()
         self._counts: Counter[str] = Counter()
-        self._turns: Counter[int] = Counter()
+        self._trials: Counter[int] = Counter()
+        """How often the runs of a golden were asked for, by the identity of the first of them."""
         self._running: list[TapeCursor] = []
         self._met: set[Fault] = set()
         self.left_calls: list[ToolCall] = []
@@ -79,7 +80,7 @@ class Tape:
         self.outside: TapeCursor = TapeCursor(self, RecordedRun())
         """The place of calls that belong to no run of `evaluate` or `run`."""
         self.lock: ForkSafeLock = ForkSafeLock()
-        """Held while the recorded runs are changed."""
+        """Guards the added runs, the counts and the turns of trials."""
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Tape:
@@ -94,10 +95,11 @@ class Tape:
         return tape
 
     def save(self, path: str | os.PathLike[str], *, redactor: Redactor = DEFAULT) -> None:
-        """Write the tape as readable JSON: a case for each run, without ids of the run and times, one call a block.
+        """Write the tape as readable JSON: an indented case for each run, without run ids and times.
 
         `toolgrade score`, `approve` and other commands read it, too. An answer that holds a secret is written without
-        it, and then cannot be replayed: a warning counts these.
+        it, and then cannot be replayed: a warning counts these. Another warning names calls that did not end or had no
+        JSON form; they are not written.
 
         Args:
             path: The file; its folder must exist.
@@ -145,7 +147,7 @@ class Tape:
             with doubles.at(cursor):
                 yield cursor
         except BaseException:
-            cursor.run.is_broken = cursor.records
+            cursor.run.is_broken = cursor.records  # what was recorded until now is incomplete
             raise
         finally:
             self._running.remove(cursor)
@@ -158,16 +160,16 @@ class Tape:
         with self.lock:
             runs = self._runs_of(name, question)
             if runs and mode != "all":
-                turn = self._turns[id(runs[0])]
-                self._turns[id(runs[0])] += 1
-                return TapeCursor(self, runs[turn % len(runs)], tools)
+                trial = self._trials[id(runs[0])]
+                self._trials[id(runs[0])] += 1
+                return TapeCursor(self, runs[trial % len(runs)], tools)
             new = RecordedRun(name, question or None, replaces=[run for run in runs if not run.is_anonymous])
             self._added.append(new)
             missing = f"the tape has no run of {name or question!r}"
             return TapeCursor(self, new, tools, missing=missing, records=mode in {"all", "once"})
 
     def _runs_of(self, name: str | None, question: str) -> list[RecordedRun]:
-        """Return the recorded runs of a golden; those of a tape without questions are of any.
+        """Return the recorded runs of a golden; else the runs that have neither a golden nor an input.
 
         A question that holds a secret was written without it.
         """
@@ -177,7 +179,7 @@ class Tape:
         return of_golden or of_question or [run for run in self._recorded if run.is_anonymous]
 
     def whole(self) -> TapeCursor:
-        """Return a cursor on all recorded runs together."""
+        """Return a new cursor on all recorded runs together; what it records becomes a run of the tape."""
         if len(self._recorded) == 1 and self.options.record_mode != "all":
             return TapeCursor(self, self._recorded[0])
         calls = [call for run in self._recorded for call in run.calls]
@@ -196,7 +198,7 @@ class Tape:
             self.left_calls.append(call)
 
     def refused(self, name: str, why: str) -> None:
-        """Note that a tool was called where the tape is not visible; each run that is under way may be its own."""
+        """Note that a tool was called where the tape is not visible, in all runs under way: it may belong to any."""
         call = left_call(name, {}, why)
         self.leave(call)
         for cursor in self._running.copy():
@@ -243,7 +245,7 @@ class Tape:
         return ", ".join(dict.fromkeys(call.name for run in self._recorded for call in run.calls)) or "no tool"
 
     def has_news(self, path: Path) -> bool:
-        """Return whether something was recorded, or nothing for the first time, so that the file must be written."""
+        """Return whether the file must be written: a call was recorded, or there is no file yet and no run broke."""
         if self.options.record_mode in {"none", "new_episodes"}:
             return self._counts["recorded"] > 0
         is_new = not path.exists() and not any(run.is_broken for run in self._added)
@@ -271,7 +273,7 @@ def replay(
     allow_outside: bool = False,
     redactor: Redactor = DEFAULT,
 ) -> Generator[Tape, None, None]:
-    """Let recorded runs answer in place of the tools that are called inside the block; none of these runs.
+    """Let recorded runs answer calls inside the block in place of the tools. No tool is executed, by default.
 
     This holds for tools of LangChain, LlamaIndex and the OpenAI Agents SDK whose adapter is installed, functions under
     `@observe(tool=True)`, and calls of MCP sessions: in the current context and in those copied from it, such as tasks
@@ -285,10 +287,11 @@ def replay(
 
     Args:
         tape: A file of runs (as recorders, `evaluate` or `Tape.save` write it), a list of runs, or a `Tape`.
-        record_mode: What runs, in the words of VCR. `"none"`: nothing. `"new_episodes"`: also what is not recorded, and
-            it is added to the tape; only tools that `available_tools` declares as `read`, or that `writes` names.
-            `"once"`: everything of a golden that has no recorded run yet. `"all"`: everything, in place of what was
-            recorded. A path must then end in `.json`; the tape is written there at the end.
+        record_mode: Which tools are executed, in the words of VCR. `"none"`: none. `"new_episodes"`: those of calls
+            that are not recorded, which are added to the tape; only tools that `available_tools` declares as `read`,
+            or that `writes` names. `"once"`: all, for a golden that has no recorded run yet. `"all"`: all, in place of
+            what was recorded. With every mode but `"none"`, a path must end in `.json`; the tape is written there at
+            the end.
         ignore: Arguments that are not compared, by tool: `{"search": ["$.session"]}`; or are, by a matcher:
             `{"search": {"$.query": IgnoreCase()}}`.
         faults: Faults to plant.
@@ -327,7 +330,7 @@ def replay(
             with doubles.at(opened.outside):
                 yield opened
         except BaseException:
-            opened.outside.run.is_broken = opened.outside.records
+            opened.outside.run.is_broken = opened.outside.records  # what was recorded until now is incomplete
             raise
         finally:
             if path is not None and opened.has_news(path):
@@ -373,7 +376,7 @@ def _source(tape: Recorded, path: Path | None, record_mode: RecordMode) -> Tape:
 
 
 def _read_ignored(ignore: Ignored) -> dict[str, list[tuple[Sequence[str], Matcher | None]]]:
-    """Return what is not compared, by tool; each place as its keys."""
+    """Return the places of `ignore`, by tool: the keys of each, and its matcher, or `None` if it is not compared."""
     read: dict[str, list[tuple[Sequence[str], Matcher | None]]] = {}
     for tool, places in ignore.items():
         pairs = places.items() if isinstance(places, Mapping) else [(one, None) for one in places]
@@ -409,7 +412,7 @@ def _read(path: str | os.PathLike[str]) -> list[AnyCase]:
 
 
 def _recorded_runs(cases: Sequence[AnyCase], file: str = "") -> list[RecordedRun]:
-    """Return the runs of cases; a recorder, which knows no golden, writes ids of runs and conversations."""
+    """Return the runs of cases. The id of a recorded run or conversation is not taken for that of a golden."""
     runs = [run for case in cases if (run := getattr(case, "run", None)) is not None]
     own_ids = {one for run in runs for one in (run.run_id, run.conversation_id)}
     return [_recorded_run(case, file, own_ids) for case in join_runs(cases)]
@@ -435,7 +438,10 @@ def _question(case: AnyCase) -> str | None:
 
 
 def _by_framework(calls: Iterable[ToolCall]) -> Generator[ToolCall, None, None]:
-    """Yield calls, and those inside a call that the provider ran, such as of a program, which the framework ran."""
+    """Yield the calls that can be replayed.
+
+    A hosted call comes without its children; each of them, which the framework ran, follows as a call of its own.
+    """
     for call in calls:
         how = call.execution
         if call.type is not ToolCallType.HOSTED or how is None or not how.children:
@@ -446,7 +452,7 @@ def _by_framework(calls: Iterable[ToolCall]) -> Generator[ToolCall, None, None]:
 
 
 def _as_it_ran(call: ToolCall) -> ToolCall:
-    """Return a call whose tool ran although its arguments were invalid, as in LlamaIndex, with how its run ended."""
+    """Return the call; if its tool ran despite invalid arguments, as in LlamaIndex, with the end of that execution."""
     how = call.execution
     is_invalid = how is not None and how.status is CallStatus.INVALID_ARGUMENTS
     if how is None or not is_invalid or not how.executed or "model_output" not in how.model_fields_set:
