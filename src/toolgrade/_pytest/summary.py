@@ -107,7 +107,7 @@ def _case_json(note: dict[str, Any], index: int, metrics: Sequence[str]) -> dict
     Without an id and a name it has the id of its test, so that reports of two test runs can be compared. It is `apart`
     from the metrics that its test did not use.
     """
-    case = {**note["case"], "index": index, "test": note["test"]}
+    case: dict[str, Any] = {**note["case"], "index": index, "test": note["test"]}
     del case["label"]
     if not (case.get("id") or case.get("name")) or is_generated_id(str(case.get("id") or "")):
         case["id"] = note["test"] if note["number"] == 1 else f"{note['test']} #{note['number']}"

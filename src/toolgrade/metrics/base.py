@@ -163,16 +163,20 @@ class MetricLike(Protocol):
     @property
     def label(self) -> str:
         """The name under which results are reported."""
+        ...
 
     @property
     def threshold(self) -> float:
         """The lowest score that passes."""
+        ...
 
     def measure(self, case: Any, /) -> MetricResult:
         """Measure one case."""
+        ...
 
     async def a_measure(self, case: Any, /) -> MetricResult:
         """Measure one case; await the judge, if there is one."""
+        ...
 
 
 class Metric(ABC):
