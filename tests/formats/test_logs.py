@@ -158,8 +158,9 @@ def link(lines: list[Plain]) -> list[Plain]:
     """The lines as a chain, each after the one before it, unless they say otherwise."""
     ids = [None, *map(str, range(len(lines)))]
     links = [{"uuid": str(number), "parentUuid": ids[number]} for number in range(len(lines))]
-    # Snapshots of files have neither.
-    return [line if "snapshot" in line["type"] else {**links[number], **line} for number, line in enumerate(lines)]
+    # Snapshots of files have neither; the line of a summary names another parent.
+    bare = [line["type"] in ("file-history-snapshot", "system") for line in lines]
+    return [line if bare[number] else {**links[number], **line} for number, line in enumerate(lines)]
 
 
 REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected"
@@ -208,6 +209,14 @@ SCENES = {
     ),
     "a parent that is not in the file": Scene(
         [said("Go."), asks("t1"), gets("t1", parentUuid="lost"), answers("Done.")], [(None, "Bash", "ok", 0)]
+    ),
+    "a parent before a summary alone": Scene(
+        [
+            *(said("Go."), asks("t1"), gets("t1"), asks("left")),
+            {"type": "system", "subtype": "compact_boundary", "logicalParentUuid": "2"},
+            *(said("This session continues ...", isCompactSummary=True), answers("Done.")),
+        ],
+        [(None, "Bash", "ok", 0)],
     ),
     "a line without a parent before such a line": Scene(
         [said("Go."), asks("t1"), gets("t1"), {"type": "file-history-snapshot"}, answers("Done.", parentUuid="lost")],

@@ -225,6 +225,14 @@ def test_chunks_with_the_results_of_a_filter_are_ignored() -> None:
     assert ([call.name for call in run.calls], run.warnings) == (["w"], [])
 
 
+@pytest.mark.parametrize("choices", [None, []])
+def test_an_empty_key_of_another_stream_changes_nothing(choices: Any) -> None:
+    """Gateways that speak several dialects write the keys of all."""
+    events: list[Plain] = [{**event, "choices": choices} for event in ANTHROPIC]
+
+    assert calls_of(events) == [("add", {"a": 1}, "t1")]
+
+
 def test_content_that_is_a_list_first_and_a_text_later() -> None:
     """Mistral streams thoughts and texts as lists of parts, and the rest as text: no piece of the answer is lost."""
     thought = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}

@@ -294,12 +294,13 @@ def test_content_that_is_not_text_is_reported(content: object, kind: str) -> Non
     assert run.warnings == [f"$.messages[0].content: holds more than text ({kind!r}); only the text was kept"]
 
 
-def test_calls_written_into_text_are_reported() -> None:
+@pytest.mark.parametrize("mark", ["<tool_call>", "<|tool_call_begin|>", "[TOOL_CALLS]", "<|python_tag|>"])
+def test_calls_written_into_text_are_reported(mark: str) -> None:
     """A server that does not parse its model's calls leaves them in the text; they are not dropped silently."""
-    run = run_from_messages([{"role": "assistant", "content": '<tool_call>{"name": "add"}</tool_call>'}])
+    run = run_from_messages([{"role": "assistant", "content": f'{mark}{{"name": "add"}}'}])
 
     assert run.calls == []
-    assert "<tool_call>" in run.warnings[0]
+    assert mark in run.warnings[0]
 
 
 @pytest.mark.parametrize("messages", [None, "[]", {"role": "user"}, 3])
@@ -343,6 +344,9 @@ def test_all_problems_are_reported_at_once() -> None:
         ({"role": "assistant", "content": [{"type": "tool-call", "toolName": "add"}]}, "Vercel"),
         ({"role": "assistant", "content": [{"type": "tool_call", "name": "add"}]}, "another format"),
         ({"role": "assistant", "toolCalls": [{"name": "add"}]}, "toolCalls"),
+        ({"role": "assistant", "content": "Done.", "toolInvocations": [{"toolName": "add"}]}, "toolInvocations"),
+        ({"role": "assistant", "content": "Done.", "parts": [{"type": "tool-invocation"}]}, "Vercel"),
+        ({"role": "assistant", "content": "Done.", "function_calls": [{"name": "add"}]}, "function_calls"),
         ({"role": "model", "parts": [{"functionCall": {"name": "add"}}]}, "Gemini"),
         ({"role": "assistant", "content": "", "additional_kwargs": {"tool_calls": [{}]}}, "LlamaIndex"),
         ({"role": "assistant", "content": "", "blocks": [{"block_type": "tool_call"}]}, "LlamaIndex"),

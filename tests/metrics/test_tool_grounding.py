@@ -53,6 +53,15 @@ def kinds(result: MetricResult) -> list[str]:
     return [finding.kind for finding in result.findings]
 
 
+@pytest.mark.parametrize("text", ["Valid from 1/0/2020.", "It is 00/05/2020.", "On 2026-00-05."])
+def test_no_date_has_a_day_or_month_zero(text: str) -> None:
+    """It is not read as a date, and does not raise."""
+    result = ToolGroundingMetric(answer=True).measure(case_of({"user": "Until when?"}, answer=text))
+
+    assert result.score is not None
+    assert "date" not in {value.kind for value in values_of(text)}
+
+
 ORDERS = {"orders": [{"id": "#W2378156", "total": 342.81}, {"id": "#W99", "total": 57.19}], "left": 1200}
 PRICES = {"flights": [{"number": "HAT136", "price": 120}, {"number": "HAT039", "price": 145}]}
 TODAY = {"system": "The current time is 2024-05-15 15:00 EST."}

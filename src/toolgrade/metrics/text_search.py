@@ -408,11 +408,12 @@ def _date(parts: Mapping[str, Any]) -> tuple[Any, Any, Any] | None:
         if parts["sep"] != ".":
             if int(month) > _MOST_MONTHS:
                 day, month = month, day
-            elif int(day) <= _MOST_MONTHS and int(day) != int(month):
+            elif 0 < int(day) <= _MOST_MONTHS and 0 < int(month) != int(day):
                 return int(year), day.lstrip("0"), month.lstrip("0")
     year, month, day = (None if part is None else int(part) for part in (year, month, day))
     with suppress(ValueError):
-        date(year or 2000, month or 1, day or 1)  # a leap year, if it is not stated
+        # A leap year, if it is not stated.
+        date(year or 2000, 1 if month is None else month, 1 if day is None else day)
         return year, month, day
     return None
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
-from toolgrade._internal.message_content import Fields, first_of, object_of, part_text, parts_of, text_of
+from toolgrade._internal.message_content import Fields, object_of, part_text, parts_of, text_of
 from toolgrade.cases import RunStatus
 from toolgrade.formats.messages.anthropic import read_assistant, read_user
 from toolgrade.formats.messages.envelopes import token_counts
@@ -109,6 +109,11 @@ class _Line:
             self.text += part_text(block) or ""
             if str(block["type"]).endswith("tool_use"):
                 self.calls[str(block.get("id"))] = block
+
+    @property
+    def answered(self) -> list[str]:
+        """The ids of the calls that it answers."""
+        return [str(block["tool_use_id"]) for _, block in self.entries if "tool_use_id" in block]
 
 
 def _role_of(fields: Fields) -> str | None:
@@ -299,7 +304,7 @@ def _without_abandoned(lines: list[_Line]) -> list[_Line]:
         for place, line in enumerate(lines)
         if place in places
         or line.response_id in responses
-        or any(block.get("tool_use_id") in calls for _, block in line.entries)
+        or not calls.isdisjoint(line.answered)
         or line.is_of_subagent
         or not line.role
     ]
@@ -314,7 +319,13 @@ def _chain_of(lines: list[_Line]) -> set[int]:
     visited: set[int] = set()
     while place >= 0 and place not in visited:
         visited.add(place)
-        parent = first_of({"parentUuid": "", **lines[place].fields}, "parentUuid", "logicalParentUuid")
-        # A parent that is not in the file, and a line without one, follow the line before them.
-        place = -1 if parent is None else places.get(str(parent), place - 1)
+        parent = _parent_of(lines[place].fields)
+        # A line whose parent is not in the file, or that names none, follows the line before it.
+        place = -1 if parent is None else places.get(parent, place - 1)
     return visited
+
+
+def _parent_of(fields: Fields) -> str | None:
+    """Return the id of the line before a line: `None` if it is the first, empty if it names none."""
+    parent = fields.get("parentUuid") or fields.get("logicalParentUuid")
+    return None if not parent and "parentUuid" in fields else str(parent or "")

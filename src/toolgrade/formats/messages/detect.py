@@ -56,6 +56,13 @@ _BEDROCK_EVENT = re.compile("(message|contentBlock)(Start|Delta|Stop)|metadata|[
 SILENT_EVENTS = frozenset({"ping", "keepalive"})
 """Types of events that belong to any stream and hold nothing of the response."""
 
+_UNSUPPORTED_CALL_KEYS = frozenset(
+    {
+        *("toolCalls", "tool_call", "toolCall", "toolInvocations", "tool_invocations", "tool_use", "toolUse"),
+        *("tool_uses", "function_calls", "functionCall", "functionCalls"),
+    }
+)
+"""Keys under which messages of formats that are not read have their calls."""
 _CALL_KEYS = frozenset({"tool_calls", "function_call", "tool_call_id", "refusal"})
 _CHAT_KEYS = frozenset({"role", "content", "name", "annotations", "audio"}) | _CALL_KEYS
 """Keys of a chat message. A message with plain text as content and no other keys can only be one."""
@@ -354,9 +361,11 @@ def _key_evidence(message: Fields) -> Evidence | None:
 
 def _unsupported_call_evidence(message: Fields) -> Evidence | None:
     """Return the evidence in calls of a message under a key where no supported format has them."""
-    if message.get("toolCalls"):
-        return Evidence(None, "another format (calls under 'toolCalls'; they belong under 'tool_calls')")
-    if isinstance(message.get("parts"), (list, tuple)) and "content" not in message:
+    for key in message.keys() & _UNSUPPORTED_CALL_KEYS:
+        if list_of(message[key]) or object_of(message[key]):
+            return Evidence(None, f"another format (calls under {key!r}; they belong under 'tool_calls')")
+    parts = list_of(message.get("parts"))
+    if any(_CALL_PART.search(_type_of(part)) for part in parts) or (parts and "content" not in message):
         return Evidence(None, "messages with 'parts', as OpenTelemetry and the Vercel AI SDK have them")
     if object_of(message.get("additional_kwargs")).get("tool_calls"):
         return Evidence(None, "LangChain or LlamaIndex messages (calls under 'additional_kwargs')")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from toolgrade._internal.message_content import Fields, object_of, text_of
+from toolgrade._internal.message_content import Fields, first_of, object_of, text_of
 from toolgrade.cases import RunStatus
 from toolgrade.formats.messages.envelopes import LOST_CALLS, has_calls, token_counts, with_lost_call
 from toolgrade.formats.messages.field_readers import Notes, list_of
@@ -43,7 +43,7 @@ def read_events(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str, N
     read: list[tuple[Fields, str, NeutralMessage]] = []
     answers: dict[str | None, str] = {}
     """Where the last answer to each call is: a long-running tool may answer that it has begun, too."""
-    for path, event in _final_events(entries):
+    for path, event in _without_rewound(entries):
         to_confirm |= _ids_asked_about(event)
         for place, message in _read_event(event, path, notes):
             read.append((event, place, message))
@@ -64,8 +64,10 @@ def read_events(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str, N
 
 def _read_event(event: Fields, path: str, notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
     """Yield the messages of an event, without what the kit itself asks and answers, and how the response ended."""
+    if event.get("partial"):  # a piece of a stream, which a later event has whole
+        return
     content = {"role": "user" if event.get("author") == "user" else "model", **camel_keys(event.get("content"))}
-    code = text_of(event.get("errorCode")) or text_of(event.get("finishReason"))
+    code = text_of(first_of(event, "errorCode", "finishReason"))
     error = text_of(event.get("errorMessage")) or code
     if code in LOST_CALLS and not has_calls(content):
         content = with_lost_call({"parts": [], **content}, code, str(error))
@@ -97,8 +99,8 @@ def _ids_asked_about(event: Fields) -> set[str]:
     return {*object_of(actions.get("requestedToolConfirmations")), *object_of(actions.get("requestedAuthConfigs"))}
 
 
-def _final_events(entries: Iterable[Entry]) -> list[tuple[str, Fields]]:
-    """Return the events without pieces of streams, and without those before which the session was set back."""
+def _without_rewound(entries: Iterable[Entry]) -> list[tuple[str, Fields]]:
+    """Return the events without those before which the session was set back."""
     left: list[tuple[str, Fields]] = []
     for path, entry in entries:
         event = camel_keys(entry)
@@ -106,6 +108,6 @@ def _final_events(entries: Iterable[Entry]) -> list[tuple[str, Fields]]:
         if invocation is not None:
             first = next((n for n, (_, one) in enumerate(left) if one.get("invocationId") == invocation), len(left))
             del left[first:]
-        elif not event.get("partial"):
+        else:
             left.append((path, event))
     return left

@@ -45,8 +45,8 @@ _CUSTOM: Final = ToolCallType.CUSTOM  # Python 3.11 takes long to look up a memb
 _BESIDE_CONTENT = frozenset({"refusal", "audio"})
 """Keys of a refusal and of the transcript of speech, which stand beside the content, which is then empty."""
 
-_CALL_IN_TEXT = "<tool_call>"
-"""The form in which several open models write calls; servers that do not parse it leave it in the text."""
+_CALLS_IN_TEXT = ("<tool_call>", "<|tool_call_begin|>", "[TOOL_CALLS]", "<|python_tag|>")
+"""How open models (Qwen, Kimi, Mistral, Llama) begin calls; servers that do not parse them leave them in the text."""
 
 
 def read_messages(entries: Iterable[Entry], notes: Notes) -> Iterator[tuple[str, NeutralMessage]]:
@@ -86,8 +86,9 @@ def _read_assistant(fields: Fields, path: str, notes: Notes) -> ModelMessage:
     text = read_content(fields, path, notes)
     if text is None and not _BESIDE_CONTENT.isdisjoint(fields):
         text = text_of(fields.get("refusal")) or text_of(object_of(fields.get("audio")).get("transcript"))
-    elif text is not None and _CALL_IN_TEXT in text and not (calls or legacy_calls):
-        notes.warn(f"{path}.content", f"{_CALL_IN_TEXT!r} in the text was not read as a call; parse it into tool_calls")
+    elif text is not None and not (calls or legacy_calls):
+        for mark in filter(text.__contains__, _CALLS_IN_TEXT):
+            notes.warn(f"{path}.content", f"{mark!r} in the text was not read as a call; parse it into tool_calls")
     return ModelMessage([text or "", *calls, *legacy_calls], without_ids=not calls)
 
 

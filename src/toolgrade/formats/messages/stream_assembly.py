@@ -49,8 +49,7 @@ def assemble_response(values: Sequence[object], path: str, notes: Notes) -> Json
         reason = _error_in(event)
         if reason:
             notes.warn(place, reason)
-        # Azure's chunks with the results of its filter have another object.
-        if reason or ("openai-chat" if "choices" in event else stream_of(event)) == stream:
+        if reason or _belongs_to(stream, event):
             own.append((place, event))
         elif _type_of(event) not in SILENT_EVENTS and value != _END_OF_STREAM:
             others.append(place)
@@ -58,6 +57,11 @@ def assemble_response(values: Sequence[object], path: str, notes: Notes) -> Json
         remedy = "log a list of messages, with the message of the response in place of the response or its events"
         notes.problem(others[0], f"is not an event of the stream of {own[0][0]}; {remedy}")
     return _ASSEMBLERS[stream](own, path, notes)
+
+
+def _belongs_to(stream: str, event: Fields) -> bool:
+    # Azure's chunks with the results of its filter have another object.
+    return stream_of(event) == stream or (stream == "openai-chat" and "choices" in event)
 
 
 def _error_in(event: Fields) -> str | None:

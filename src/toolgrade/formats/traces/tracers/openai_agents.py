@@ -15,7 +15,7 @@ from toolgrade._internal.model import drop_none
 from toolgrade.formats.messages.field_readers import Notes
 from toolgrade.formats.traces.span_tree import Span
 from toolgrade.formats.traces.tracers.tracer import CALL_STATUS, HANDOFF, MCP_SERVER, NO_OUTPUT, Attributes
-from toolgrade.formats.traces.values import all_entries, entries_of, string_of, time_of, token_counts
+from toolgrade.formats.traces.values import all_entries, entries_of, first_text, string_of, time_of, token_counts
 
 _OPERATIONS = {
     "function": "execute_tool",
@@ -115,16 +115,19 @@ def _attributes_of(data: Fields) -> Attributes:
         return {"gen_ai.agent.name": data.get("name")}
     if data.get("type") == "handoff":
         return {HANDOFF: data.get("to_agent") or "", "gen_ai.agent.name": data.get("from_agent")}
-    if data.get("type") not in _MODELS:  # such as the transcription of speech
-        return {}
+    # Others are such as the transcription of speech.
+    return _attributes_of_model(data) if data.get("type") in _MODELS else {}
+
+
+def _attributes_of_model(data: Fields) -> Attributes:
+    """Return what the span of a model records; what it leaves empty is in its response."""
     response = object_of(data.get("response"))
-    fields = {**response, **drop_none(data)}
-    usage = token_counts(object_of(fields.get("usage")), _USAGE)
+    usage = token_counts(as_object(data.get("usage")) or object_of(response.get("usage")), _USAGE)
     return {
         "gen_ai.input.messages": data.get("input"),
         "gen_ai.system_instructions": response.get("instructions"),
         "gen_ai.output.messages": first_of({**data, **response}, "output"),
-        "gen_ai.tool.definitions": fields.get("tools"),
-        "gen_ai.response.model": text_of(fields.get("model")),
+        "gen_ai.tool.definitions": data.get("tools") or response.get("tools"),
+        "gen_ai.response.model": first_text(data.get("model"), response.get("model")),
         **{f"gen_ai.usage.{name}": count for name, count in usage.items()},
     }
