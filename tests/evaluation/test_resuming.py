@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import math
@@ -868,11 +869,15 @@ def test_an_interrupted_command_says_so_by_its_code(tmp_path: Path) -> None:
     ]
     running = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE)
     with path.open("wb"):  # waits until it is read
-        running.send_signal(signal.SIGINT)
-        _, err = running.communicate(timeout=100)
+        for _ in range(5):
+            running.send_signal(signal.SIGINT)
+            # Python drops an interrupt that arrives inside of a weak reference's callback, and says so.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                _, err = running.communicate(timeout=20)
+                break
 
     assert running.returncode == 130
-    assert err.decode().strip() == "interrupted: 0 cases done; to be able to resume, name a file of results"
+    assert err.decode().splitlines()[-1] == "interrupted: 0 cases done; to be able to resume, name a file of results"
 
 
 def test_the_reason_of_a_reused_result_names_its_own_case(tmp_path: Path) -> None:
