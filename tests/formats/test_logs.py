@@ -484,6 +484,20 @@ def test_adk_events_without_their_session(form: str, tmp_path: Path) -> None:
     assert run.agent_texts == ["Adding.", "It is 3.", "It failed."]
 
 
+def test_a_piece_of_a_stream_may_ask_for_a_confirmation() -> None:
+    """The whole event may come without the question."""
+    call = {"functionCall": {"id": "1", "name": "pay", "args": {}}}
+    refusal = {"functionResponse": {"id": "1", "name": "pay", "response": {"error": "This tool call is rejected."}}}
+    asking = {"partial": True, "actions": {"requestedToolConfirmations": {"1": {}}}}
+    events = [
+        {"author": "boss", "invocationId": "e1", **more}
+        for more in ({"content": {"parts": [call]}}, asking, {"content": {"parts": [refusal]}})
+    ]
+    (call_read,) = read(events).run.calls
+    assert call_read.execution is not None
+    assert call_read.execution.status.value == "rejected"
+
+
 def test_a_failure_that_the_agent_survived() -> None:
     """Only how the last response ended counts."""
     first = (LOGS / "adk-sessions.jsonl").read_text(encoding="utf-8").splitlines()[0]

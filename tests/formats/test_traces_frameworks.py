@@ -441,3 +441,18 @@ def test_such_words_may_say_which_call_is_answered() -> None:
     statuses = [call.execution.status.value for call in called(chat(1, None, CALL, other), later) if call.execution]
 
     assert statuses == ["not_executed", "error"]
+
+
+def test_what_a_span_of_openai_agents_leaves_empty_is_in_its_response() -> None:
+    """Tools, tokens and the model."""
+    text = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]}
+    tools = [{"type": "function", "name": "add", "parameters": {}}]
+    usage = {"input_tokens": 1, "output_tokens": 2}
+    response = {"object": "response", "model": "m", "tools": tools, "usage": usage, "output": [text]}
+    data = {"type": "response", "input": "q", "response": response, "tools": [], "usage": {}, "model": ""}
+    times = {"started_at": "2025-01-01T00:00:01+00:00", "ended_at": "2025-01-01T00:00:02+00:00"}
+    span = {"object": "trace.span", "id": "s", "trace_id": "t", "parent_id": None, **times, "span_data": data}
+    (run,) = read_traces([{"object": "trace", "id": "t", "workflow_name": "w"}, span]).runs
+
+    assert [tool.name for tool in run.available_tools] == ["add"]
+    assert (run.usage, run.models) == (usage, ["m"])

@@ -177,8 +177,8 @@ class _Log:
                 responses[key] = []
                 by_agent.setdefault(agent, []).append(responses[key])
             responses[key].append(line)
-        known = {None, *self._calls}
-        lost = [one[0].path for agent, all_of_it in by_agent.items() if agent not in known for one in all_of_it]
+        callers = {None, *self._calls}
+        lost = [one[0].path for agent, all_of_it in by_agent.items() if agent not in callers for one in all_of_it]
         self._notes.warn_once(lost, "is of a sub-agent whose start is not in the log; its calls were left out")
         return by_agent
 
